@@ -5,6 +5,7 @@ use crate::approver::{Approver, By};
 use crate::checks;
 use crate::fault::Fault;
 use crate::job_token::JobToken;
+use crate::names;
 use crate::service::Service;
 use crate::sessions;
 use crate::token;

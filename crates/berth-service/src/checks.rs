@@ -2,8 +2,8 @@
 //! come between: another request may have been faster since the handler checked them.
 
 use crate::fault::Fault;
+use crate::names;
 use berth_api::{Code, Problem};
-use berth_file::error::did_you_mean;
 use berth_store::{Row, Store, TeamRow, UserRow};
 
 pub type Checked = Result<(), Box<Problem>>;
@@ -14,18 +14,26 @@ pub async fn all(checks: impl Future<Output = Result<(), Fault>>) -> Checked {
 }
 
 pub async fn team(store: &Store, name: &str) -> Result<TeamRow, Fault> {
-    if let Some(row) = store.get::<TeamRow>(name).await? {
-        return Ok(row);
+    let row = store.get::<TeamRow>(name).await?;
+    match row {
+        Some(row) => Ok(row),
+        None => {
+            let known = store.every::<TeamRow>().await?;
+            Err(names::unknown("team", name, known.iter().map(|team| team.name.as_str())))
+        }
     }
-    let all = store.every::<TeamRow>().await?;
-    let hint = did_you_mean(name, all.iter().map(|row| row.name.as_str()));
-    Err(Fault::new(Code::NotFound, format!("there is no team `{name}`{hint}")))
 }
 
 /// A user who exists and is not disabled.
 pub async fn user(store: &Store, name: &str) -> Result<UserRow, Fault> {
     let row = store.get::<UserRow>(name).await?.filter(|row| row.disabled.is_none());
-    row.ok_or_else(|| Fault::not_found("user", name))
+    match row {
+        Some(row) => Ok(row),
+        None => {
+            let known = store.every::<UserRow>().await?;
+            Err(names::unknown("user", name, known.iter().map(|user| user.name.as_str())))
+        }
+    }
 }
 
 /// A user who exists, disabled or not.

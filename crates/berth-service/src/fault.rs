@@ -29,12 +29,6 @@ impl Fault {
         Fault::new(Code::NotFound, format!("there is no {what} `{name}`"))
     }
 
-    /// The same, with the one that may have been meant among those that the caller may see.
-    pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
-        let hint = did_you_mean(name, known);
-        Fault::new(Code::NotFound, format!("there is no {what} `{name}`{hint}"))
-    }
-
     /// The disk of the server has no room for what the request would have it write.
     pub fn no_room(why: &str) -> Fault {
         let detail = format!("nothing more is taken in: {why}");
@@ -155,13 +149,6 @@ mod tests {
             "too many requests wait to be written; the request was not carried out"
         );
         assert_eq!(problem.next, "Try again in a moment; /readyz says when it takes requests.");
-    }
-
-    #[test]
-    fn a_typo_in_a_name_is_answered_with_the_one_that_was_meant() {
-        let told = |name| Fault::unknown("node", name, ["box-1", "gpu-7"]).0.detail.clone();
-        assert_eq!(told("box-2"), "there is no node `box-2`; did you mean `box-1`?");
-        assert_eq!(told("elsewhere"), "there is no node `elsewhere`");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What handlers read of the live state. The state is locked for no longer than a copy takes.
 
 use crate::service::Service;
+use berth_engine::LiveJob;
 use berth_model::{Micros, Name, NodeSpec, QueueSnapshot, Share, Slice};
 use std::collections::BTreeMap;
 
@@ -10,7 +11,12 @@ pub fn queues(service: &Service) -> Vec<QueueSnapshot> {
 
 /// Jobs of a queue that wait or run.
 pub fn jobs_of(service: &Service, queue: &str) -> usize {
-    service.engine.core().jobs.values().filter(|job| job.row.team == queue).count()
+    jobs_where(service, |job| job.row.team == queue)
+}
+
+/// Jobs that have not ended, and are so.
+pub fn jobs_where(service: &Service, is_so: impl Fn(&LiveJob) -> bool) -> usize {
+    service.engine.core().jobs.values().filter(|job| is_so(job)).count()
 }
 
 /// What an hour of one GPU costs.

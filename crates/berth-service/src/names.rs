@@ -37,6 +37,18 @@ pub fn check_secret(name: &str) -> Result<(), Fault> {
     Err(Fault::new(Code::BadRequest, detail).next(next))
 }
 
+/// Nothing of that kind has the name, and perhaps another was meant.
+pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
+    let guess = did_you_mean(name, known);
+    let fault = Fault::new(Code::NotFound, format!("there is no {what} `{name}`{guess}"));
+    fault.next(match what {
+        "team" | "user" => format!("`berth {what} list` shows all {what}s"),
+        "node" => "`berth nodes` shows all nodes".to_owned(),
+        "queue" => "`berth queue` shows all queues".to_owned(),
+        _ => format!("look at the name of the {what} again"),
+    })
+}
+
 /// Something that is known by its team and its name.
 pub trait OfTeam {
     const WHAT: &'static str;
@@ -97,6 +109,14 @@ mod tests {
             assert_eq!(fault.0.known_code(), Some(Code::BadRequest), "{name}");
             assert!(fault.0.next.contains("HF_TOKEN"));
         }
+    }
+
+    #[test]
+    fn a_slip_in_a_name_gets_a_suggestion() {
+        let fault = unknown("team", "visoin", ["nlp", "vision"]);
+        assert_eq!(fault.0.detail, "there is no team `visoin`; did you mean `vision`?");
+        assert_eq!(fault.0.next, "`berth team list` shows all teams");
+        assert_eq!(unknown("team", "audio", ["nlp"]).0.detail, "there is no team `audio`");
     }
 
     #[derive(Debug, PartialEq)]

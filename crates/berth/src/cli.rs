@@ -60,4 +60,6 @@ pub fn is_attached(words: &[String]) -> bool {
 }
 
 #[cfg(test)]
+mod hints;
+#[cfg(test)]
 mod tests;

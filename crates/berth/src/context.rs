@@ -49,12 +49,12 @@ impl Context {
         }
     }
 
-    /// The same for what leaves nothing behind.
-    pub fn gone(&self, what: &str, name: &str) -> Result<()> {
+    /// The same for what leaves nothing behind, such as `Deleted team nlp`.
+    pub fn gone(&self, name: &str, said: &str) -> Result<()> {
         match self.format {
             Format::Json | Format::Yaml => Ok(()),
             Format::Name => show::print(&format!("{name}\n")),
-            Format::Table | Format::Wide => show::print(&format!("{what} {name} is gone\n")),
+            Format::Table | Format::Wide => show::print(&format!("{said}\n")),
         }
     }
 

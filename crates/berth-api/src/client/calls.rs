@@ -89,7 +89,7 @@ calls! {
     revoke_token = "revoke_token" (token) => ();
     users = "list_users" () => Items<User>;
     create_user = "create_user" () body UserCreate => User;
-    delete_user = "delete_user" (user) => ();
+    delete_user = "delete_user" (user) query Removal => ();
     teams = "list_teams" () => Items<Team>;
     create_team = "create_team" () body Team => Team;
     delete_team = "delete_team" (team) => ();
@@ -98,7 +98,7 @@ calls! {
     delete_member = "delete_member" (team, user) => ();
     projects = "list_projects" () => Items<Project>;
     create_project = "create_project" () body Project => Project;
-    delete_project = "delete_project" (project) => ();
+    delete_project = "delete_project" (project) query Removal => ();
     secrets = "list_secrets" () => Items<Secret>;
     set_secret = "set_secret" (team, secret) body SecretSet => Secret;
     delete_secret = "delete_secret" (team, secret) => ();

@@ -154,3 +154,12 @@ mod tests {
         assert!(!format!("{created:?}").contains("hush"));
     }
 }
+
+/// How a user or project is deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub struct Removal {
+    /// Also while jobs or schedules use it. Jobs go on and keep the name; schedules are paused.
+    pub force: Option<bool>,
+}

@@ -27,8 +27,8 @@ pub use admin::{
 };
 pub use berth_model::{Exit, ExitKind, JobKind, JobState};
 pub use cluster::{
-    Gpu, GpuCheck, GpuFigure, GpuHolder, GpuResume, Node, NodeChange, NodeIsolation, NodeState, Queue,
-    QueueLine, Share,
+    Gpu, GpuCheck, GpuFigure, GpuHolder, GpuResume, Node, NodeChange, NodeIsolation, NodeState,
+    Queue, QueueLine, Share,
 };
 pub use code::CodeSnapshot;
 pub use event::{
@@ -41,8 +41,8 @@ pub use figures::{
 };
 pub use files::{FileKind, JobFile, JobFileList, JobFileQuery};
 pub use identity::{
-    Me, Member, MemberSet, Membership, Project, Secret, SecretSet, Team, Token, TokenCreate,
-    TokenCreated, User, UserCreate,
+    Me, Member, MemberSet, Membership, Project, Removal, Secret, SecretSet, Team, Token,
+    TokenCreate, TokenCreated, User, UserCreate,
 };
 pub use job::{
     Attempt, Job, JobChange, JobClone, JobList, JobQuery, JobStop, JobSubmitted, Lease,

@@ -123,7 +123,7 @@ impl Display for Reason {
 
 fn parked(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
     match reason {
-        Reason::Held => write!(f, "it is on hold; release it to let it start"),
+        Reason::Held => write!(f, "on hold; `berth resume` lets it start"),
         Reason::BeginTime { at } => write!(f, "it was asked to begin no earlier than {at}"),
         Reason::Dependency { on } => {
             let each: Vec<String> = on.iter().map(|one| format!("for {one}")).collect();

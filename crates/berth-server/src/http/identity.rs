@@ -77,8 +77,9 @@ async fn delete_user(
     State(app): State<App>,
     Asking(caller): Asking,
     Path(name): Path<String>,
+    Query(how): Query<wire::Removal>,
 ) -> Result<Done, Failure> {
-    identity::users::delete(&app.service, &caller, &name).await?;
+    identity::users::delete(&app.service, &caller, &name, how).await?;
     Ok(Done)
 }
 
@@ -148,8 +149,9 @@ async fn delete_project(
     State(app): State<App>,
     Asking(caller): Asking,
     Path(wanted): Path<String>,
+    Query(how): Query<wire::Removal>,
 ) -> Result<Done, Failure> {
-    identity::projects::delete(&app.service, &caller, &wanted).await?;
+    identity::projects::delete(&app.service, &caller, &wanted, how).await?;
     Ok(Done)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::names;
 use crate::jobs::at_risk;
 use crate::jobs::timeline::job_ref;
 use crate::live;
@@ -28,7 +29,7 @@ pub async fn preview(
         let nodes = core.state.node_snapshots();
         let spec = nodes.iter().find(|one| *one.spec.name == *node);
         let known = || nodes.iter().map(|one| one.spec.name.as_str());
-        let spec = &spec.ok_or_else(|| Fault::unknown("node", node, known()))?.spec;
+        let spec = &spec.ok_or_else(|| names::unknown("node", node, known()))?.spec;
         let (mut jobs, mut stops, mut held) = (Vec::new(), Vec::new(), 0);
         let mut empty_at = None;
         for (id, live) in &core.jobs {

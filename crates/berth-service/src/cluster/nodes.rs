@@ -2,8 +2,8 @@
 
 use crate::caller::Caller;
 use crate::fault::Fault;
-use crate::live;
 use crate::service::Service;
+use crate::{live, names};
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::{Act, LiveJob, Write};
@@ -107,10 +107,10 @@ async fn change(
 }
 
 fn one(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
-    let mut all = all(service, caller);
-    match all.iter().position(|node| node.name == name) {
-        Some(at) => Ok(all.swap_remove(at)),
-        None => Err(Fault::unknown("node", name, all.iter().map(|node| node.name.as_str()))),
+    let mut nodes = all(service, caller);
+    match nodes.iter().position(|node| node.name == name) {
+        Some(at) => Ok(nodes.swap_remove(at)),
+        None => Err(names::unknown("node", name, nodes.iter().map(|node| node.name.as_str()))),
     }
 }
 

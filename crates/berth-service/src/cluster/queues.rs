@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::names;
 use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::wire;
@@ -30,7 +31,7 @@ pub async fn get(service: &Service, caller: &Caller, name: &str) -> Result<wire:
     let mut reports = service.engine.core().state.queue_reports();
     let Some(at) = reports.iter().position(|report| *report.name == *name) else {
         let known = reports.iter().map(|report| report.name.as_str());
-        return Err(Fault::unknown("queue", name, known));
+        return Err(names::unknown("queue", name, known));
     };
     let report = reports.swap_remove(at);
     let waits = waits(service, Some(name)).await?;

@@ -2,13 +2,13 @@
 
 use super::{remove, shows, write};
 use crate::caller::Caller;
-use crate::checks;
 use crate::fault::Fault;
 use crate::names::{self, OfTeam};
 use crate::service::Service;
+use crate::{checks, live};
 use berth_api::access::Permission;
-use berth_api::wire;
-use berth_engine::clock;
+use berth_api::{Code, wire};
+use berth_engine::{LiveJob, clock};
 use berth_store::ProjectRow;
 use serde_json::json;
 
@@ -62,9 +62,25 @@ pub async fn create(
 }
 
 /// Jobs keep the name of their project, and its cost stays with it.
-pub async fn delete(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
+pub async fn delete(
+    service: &Service,
+    caller: &Caller,
+    wanted: &str,
+    how: wire::Removal,
+) -> Result<(), Fault> {
     let row = names::pick(caller, visible(service, caller).await?, wanted)?;
     caller.must(Permission::ProjectsManage, Some(&row.team), None)?;
+    let is_in_it = |job: &LiveJob| job.row.project == row.name && job.row.team == row.team;
+    let jobs = live::jobs_where(service, is_in_it);
+    if jobs > 0 && how.force != Some(true) {
+        let detail = format!("project `{}` has {jobs} jobs that wait or run", row.name);
+        let next = format!(
+            "end them first (`berth ps --project {}` lists them), or delete the project with \
+             --force: jobs go on and keep its name",
+            row.name
+        );
+        return Err(Fault::new(Code::InUse, detail).next(next));
+    }
     let audit = caller.audit(format!("project {} of {}", row.name, row.team), json!({}));
     remove(service, audit, |batch| batch.delete::<ProjectRow>((&row.team, &row.name))).await?;
     Ok(())

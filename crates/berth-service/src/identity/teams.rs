@@ -33,7 +33,8 @@ pub async fn create(
     if let Some(parent) = &wish.parent
         && !queues.iter().any(|queue| *queue.name == **parent)
     {
-        return Err(Fault::not_found("team", parent));
+        let known = queues.iter().map(|queue| queue.name.as_str());
+        return Err(names::unknown("team", parent, known));
     }
     let mut documents = Batch::default();
     documents.put(&row(&wish.name));

@@ -4,12 +4,12 @@ use super::write;
 use crate::caller::{Caller, role};
 use crate::checks;
 use crate::fault::Fault;
-use crate::names;
 use crate::service::Service;
+use crate::{live, names};
 use berth_api::access::{Permission, Role};
 use berth_api::{Code, wire};
 use berth_engine::clock;
-use berth_store::{Batch, MemberRow, Store, UserRow};
+use berth_store::{Batch, MemberRow, ScheduleRow, Store, UserRow};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -69,8 +69,16 @@ pub async fn create(
 
 /// Tokens and memberships go with the user. Their schedules are paused, because nobody has the right
 /// any more by which they submit; jobs go on, and keep the name.
-pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<(), Fault> {
+pub async fn delete(
+    service: &Service,
+    caller: &Caller,
+    name: &str,
+    how: wire::Removal,
+) -> Result<(), Fault> {
     removable(&service.store, name).await?;
+    if how.force != Some(true) {
+        unused(service, name).await?;
+    }
     let audit = caller.audit(format!("user {name}"), json!({}));
     let delete = |batch: &mut Batch| batch.delete::<UserRow>(name);
     let again = name.to_owned();
@@ -81,13 +89,31 @@ pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<()
 async fn removable(store: &Store, name: &str) -> Result<(), Fault> {
     let users = store.every::<UserRow>().await?;
     if !users.iter().any(|user| user.name == name) {
-        return Err(Fault::not_found("user", name));
+        let known = users.iter().map(|user| user.name.as_str());
+        return Err(names::unknown("user", name, known));
     }
     if !leaves_an_admin(&users, name) {
         let fault = Fault::new(Code::InUse, format!("`{name}` is the only admin"));
         return Err(fault.next("make somebody else an admin first"));
     }
     Ok(())
+}
+
+/// Nothing of the user runs, waits or is scheduled.
+async fn unused(service: &Service, name: &str) -> Result<(), Fault> {
+    let jobs = live::jobs_where(service, |job| job.row.user == name);
+    let schedules = service.store.every::<ScheduleRow>().await?.into_iter();
+    let schedules = schedules.filter(|one| one.user == name && !one.paused).count();
+    if jobs == 0 && schedules == 0 {
+        return Ok(());
+    }
+    let detail =
+        format!("user `{name}` has {jobs} jobs that wait or run, and {schedules} schedules");
+    let next = format!(
+        "end them first (`berth ps --user {name}` lists the jobs), or delete the user with --force: \
+         jobs go on and schedules are paused"
+    );
+    Err(Fault::new(Code::InUse, detail).next(next))
 }
 
 /// The last admin stays: only an admin can make another one.

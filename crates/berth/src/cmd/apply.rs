@@ -1,8 +1,9 @@
 //! `berth apply` and `berth diff`: teams, queues, policies and budgets as files.
 
-use crate::context::{Context, read_file};
+use crate::context::{Context, read_file, someone_is_there};
 use crate::fail::{Exit, Failure, Result};
-use crate::show::{Look, Page, Tone};
+use crate::prompt;
+use crate::show::{self, Look, Page, Tone, words};
 use berth_api::wire::{ApplyRequest, Change, ChangeKind, Diff as Changes};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,9 @@ pub struct Apply {
     /// Only say what would change, as `berth diff` does
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask before something is removed
+    #[arg(short, long)]
+    yes: bool,
 }
 
 #[derive(Args, Debug)]
@@ -38,11 +42,30 @@ pub struct Diff {
 pub async fn apply(context: &Context, args: &Apply) -> Result<()> {
     let request = args.files.request()?;
     let client = context.client()?;
+    if request.prune && !args.dry_run && !args.yes && someone_is_there() {
+        confirm(context, client.diff(&request).await?)?;
+    }
     let changes = match args.dry_run {
         true => client.diff(&request).await?,
         false => client.apply(&request).await?,
     };
     context.show(&page(changes))
+}
+
+/// Shows what would be removed, and asks.
+fn confirm(context: &Context, mut changes: Changes) -> Result<()> {
+    changes.changes.retain(|change| change.change == ChangeKind::Remove && change.path.is_empty());
+    if changes.changes.is_empty() {
+        return Ok(());
+    }
+    let removed: Vec<String> =
+        changes.changes.iter().map(|change| line(change, &context.look())).collect();
+    show::note(&removed.join("\n"));
+    let many = words::count(removed.len() as u64, "object");
+    match prompt::is_sure(&format!("Delete {many}?"))? {
+        true => Ok(()),
+        false => Err(Failure::new(Exit::Failed, "nothing was changed")),
+    }
 }
 
 pub async fn diff(context: &Context, args: &Diff) -> Result<()> {

@@ -97,7 +97,7 @@ pub async fn run(context: &Context, args: &Budget) -> Result<()> {
         Budget::Forecast { queue } => cost_more::forecast(context, queue).await,
         Budget::Rm { queue } => {
             client.delete_budget(queue).await?;
-            context.gone("the budget of", queue)
+            context.gone(queue, &format!("Deleted the budget of {queue}"))
         }
     }
 }

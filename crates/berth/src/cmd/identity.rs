@@ -1,13 +1,14 @@
 //! People, teams and projects.
 
+use super::deletion::{self, Deletion};
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{BadValue, Failure, Result};
 use crate::show::{Look, Page, Table};
 use berth_api::Role;
 use berth_api::wire::{
-    Items, Me, Member as MemberRow, MemberSet, Membership, Project as ProjectRow, Team as TeamRow,
-    User as UserRow, UserCreate,
+    Items, Me, Member as MemberRow, MemberSet, Membership, Project as ProjectRow, Removal,
+    Team as TeamRow, User as UserRow, UserCreate,
 };
 use clap::Subcommand;
 
@@ -23,10 +24,16 @@ pub enum User {
         #[arg(long, value_parser = role)]
         role: Option<Role>,
     },
-    /// Remove a person with all tokens
+    /// Delete a user with all tokens
     Rm {
         #[arg(value_name = "USER", add = complete::users())]
         user: String,
+        /// Also if the user has jobs or schedules: jobs go on, schedules are paused
+        #[arg(long)]
+        force: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
     },
 }
 
@@ -42,10 +49,13 @@ pub enum Team {
         #[arg(long, value_name = "TEAM", add = complete::teams())]
         parent: Option<String>,
     },
-    /// Remove a team without jobs
+    /// Delete a team that has no jobs, volumes or teams below it
     Rm {
         #[arg(value_name = "TEAM", add = complete::teams())]
         team: String,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
     },
 }
 
@@ -87,10 +97,16 @@ pub enum Project {
         #[arg(short, long, value_name = "TEAM", add = complete::teams())]
         team: Option<String>,
     },
-    /// Remove a project
+    /// Delete a project
     Rm {
         #[arg(value_name = "PROJECT", add = complete::projects())]
         project: String,
+        /// Also if it has jobs: they go on, and keep its name
+        #[arg(long)]
+        force: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
     },
 }
 
@@ -112,9 +128,10 @@ pub async fn user(context: &Context, args: &User) -> Result<()> {
             let body = UserCreate { name: user.clone(), cluster_role: *role };
             context.done(client.create_user(&body).await?, |user| user.name.clone())
         }
-        User::Rm { user } => {
-            client.delete_user(user).await?;
-            context.gone("user", user)
+        User::Rm { user, force, yes } => {
+            deletion::confirm(client, Deletion::User(user), *yes).await?;
+            client.delete_user(user, &Removal { force: force.then_some(true) }).await?;
+            context.gone(user, &format!("Deleted user {user}"))
         }
     }
 }
@@ -156,9 +173,10 @@ pub async fn team(context: &Context, args: &Team) -> Result<()> {
             let body = TeamRow { name: team.clone(), parent: parent.clone() };
             context.done(client.create_team(&body).await?, |team| team.name.clone())
         }
-        Team::Rm { team } => {
+        Team::Rm { team, yes } => {
+            deletion::confirm(client, Deletion::Team(team), *yes).await?;
             client.delete_team(team).await?;
-            context.gone("team", team)
+            context.gone(team, &format!("Deleted team {team}"))
         }
     }
 }
@@ -184,7 +202,7 @@ pub async fn member(context: &Context, args: &Member) -> Result<()> {
         }
         Member::Rm { team, user } => {
             client.delete_member(team, user).await?;
-            context.gone(&format!("the role in {team} of"), user)
+            context.gone(user, &format!("Removed {user} from {team}"))
         }
     }
 }
@@ -209,9 +227,10 @@ pub async fn project(context: &Context, args: &Project) -> Result<()> {
             let body = ProjectRow { name: project.clone(), team };
             context.done(client.create_project(&body).await?, |project| project.name.clone())
         }
-        Project::Rm { project } => {
-            client.delete_project(project).await?;
-            context.gone("project", project)
+        Project::Rm { project, force, yes } => {
+            deletion::confirm(client, Deletion::Project(project), *yes).await?;
+            client.delete_project(project, &Removal { force: force.then_some(true) }).await?;
+            context.gone(project, &format!("Deleted project {project}"))
         }
     }
 }

@@ -122,5 +122,5 @@ pub async fn logout(context: &Context) -> Result<()> {
     if let Err(failure) = ended {
         show::note(&format!("The token could not be ended on the server. {failure}"));
     }
-    context.gone("token", &id)
+    context.gone(&id, &format!("Revoked token {id}"))
 }

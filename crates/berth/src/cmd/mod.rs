@@ -11,6 +11,7 @@ mod control;
 mod cost;
 mod cost_more;
 mod debug;
+mod deletion;
 mod describe;
 mod events;
 mod export;

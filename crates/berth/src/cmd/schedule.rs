@@ -38,7 +38,7 @@ pub async fn run(context: &Context, args: &Schedule) -> Result<()> {
         Schedule::Resume(which) => one(context, client.resume_schedule(&which.schedule).await?),
         Schedule::Rm(which) => {
             client.delete_schedule(&which.schedule).await?;
-            context.gone("schedule", &which.schedule)
+            context.gone(&which.schedule, &format!("Deleted schedule {}", which.schedule))
         }
     }
 }

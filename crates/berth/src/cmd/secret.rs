@@ -35,7 +35,7 @@ pub async fn run(context: &Context, args: &Secret) -> Result<()> {
             let team = team_of(context, team.as_deref()).await?;
             let value = prompt::secret(&format!("Value of {name}"))?;
             let saved = client.set_secret(&team, name, &SecretSet { value }).await?;
-            context.done(saved, |saved| format!("{} keeps {}", saved.team, saved.name))
+            context.done(saved, |saved| format!("Saved secret {} for {}", saved.name, saved.team))
         }
         Secret::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();
@@ -44,7 +44,7 @@ pub async fn run(context: &Context, args: &Secret) -> Result<()> {
         Secret::Rm(SecretArgs { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
             client.delete_secret(&team, name).await?;
-            context.gone("secret", name)
+            context.gone(name, &format!("Deleted secret {name} of {team}"))
         }
     }
 }

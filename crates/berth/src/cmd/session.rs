@@ -29,7 +29,7 @@ pub async fn run(context: &Context, args: &Session) -> Result<()> {
         }
         Session::Revoke { session } => {
             client.revoke_session(session).await?;
-            context.gone("session", session)
+            context.gone(session, &format!("Signed out session {session}"))
         }
     }
 }

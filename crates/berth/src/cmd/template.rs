@@ -55,7 +55,7 @@ pub async fn run(context: &Context, args: &Template) -> Result<()> {
         }
         Template::Rm { name } => {
             client.delete_template(name).await?;
-            context.gone("template", name)
+            context.gone(name, &format!("Deleted template {name}"))
         }
     }
 }

@@ -57,7 +57,7 @@ pub async fn run(context: &Context, args: &Token) -> Result<()> {
         }
         Token::Revoke { token } => {
             client.revoke_token(token).await?;
-            context.gone("token", token)
+            context.gone(token, &format!("Revoked token {token}"))
         }
     }
 }

@@ -65,7 +65,7 @@ pub async fn run(context: &Context, args: &Volume) -> Result<()> {
             }
             let how = VolumeDelete { force: force.then_some(true) };
             client.delete_volume(&team, name, &how).await?;
-            context.gone("volume", name)
+            context.gone(name, &format!("Deleted volume {name} of {team}"))
         }
     }
 }

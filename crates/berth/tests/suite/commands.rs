@@ -302,7 +302,7 @@ fn a_secret_comes_from_standard_input_and_is_never_shown() {
     let server = Server::start(vec![("PUT /v1/secrets/nlp/HF", vec![ok(&kept)])]);
     let variables = [("BERTH_URL", server.url.as_str()), ("BERTH_TEAM", "nlp")];
     let ran = server.berth_with(&["secret", "set", "HF"], "hush hush\n", &variables);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "nlp keeps HF\n"), "{}", ran.err);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Saved secret HF for nlp\n"), "{}", ran.err);
     assert!(server.asked()[0].ends_with(r#"{"value":"hush hush"}"#));
     assert!(!format!("{}{}", ran.out, ran.err).contains("hush"));
 }
@@ -394,4 +394,54 @@ fn one_screen_of_top_is_text() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("1 running  1 waiting"), "{}", ran.out);
     assert_eq!(server.berth(&["top"]).code, 2, "a pipe is no terminal");
+}
+
+#[test]
+fn deleting_a_team_asks_at_a_terminal_and_says_what_goes_with_it() {
+    let items = |items: Value| ok(&json!({ "items": items }));
+    let routes = || {
+        vec![
+            (
+                "GET /v1/teams/nlp/members",
+                vec![items(json!([
+                    {"team": "nlp", "user": "kim", "role": "researcher"},
+                    {"team": "nlp", "user": "lea", "role": "team_lead"}
+                ]))],
+            ),
+            (
+                "GET /v1/projects",
+                vec![items(json!([
+                    {"name": "llama", "team": "nlp"}, {"name": "sam", "team": "vision"}
+                ]))],
+            ),
+            ("GET /v1/secrets", vec![items(json!([]))]),
+            ("GET /v1/templates", vec![items(json!([]))]),
+            ("GET /v1/schedules", vec![items(json!([]))]),
+            ("DELETE /v1/teams/nlp", vec![Reply::Json(200, "null".into())]),
+        ]
+    };
+    let deleted = |server: &Server| server.asked().iter().any(|asked| asked.starts_with("DELETE"));
+    let server = Server::start(routes());
+    let ran = server.at_terminal(&["team", "rm", "nlp"], "n\n", &[]);
+    assert!(
+        ran.out.contains("Delete team nlp? This also deletes 2 memberships and 1 project. [y/N]"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.code == 1 && !deleted(&server), "{}", ran.out);
+    let ran = server.at_terminal(&["team", "rm", "nlp"], "y\n", &[]);
+    assert!(ran.out.contains("Deleted team nlp") && deleted(&server), "{}", ran.out);
+    let server = Server::start(routes());
+    let ran = server.at_terminal(&["team", "rm", "nlp", "-y"], "", &[]);
+    assert!(
+        ran.out.trim_end().ends_with("Deleted team nlp") && !ran.out.contains("[y/N]"),
+        "{}",
+        ran.out
+    );
+    let server = Server::start(routes());
+    assert_eq!(
+        server.berth(&["team", "rm", "nlp"]).out,
+        "Deleted team nlp\n",
+        "a script is not asked"
+    );
 }

@@ -82,7 +82,7 @@ jobs:
     .waits("j", &["queue-limit: queue q is limited to 8 GPUs: 8 in use, 8 more asked for", "no-fit: it asks for 8 GPUs; none that suits it is free", "no-domain: its 2 tasks must lie in one rack, and no rack has room for any now", "over-share: queue q has a fair share of 8 GPUs now and uses 8; 8 more would exceed it, so it may not take GPUs from other queues"]);
     world(&format!("{TWO}
 jobs: [{{name: j, hold: true, begin: 2026-11-15T10:00:00Z, groups: [{{gpus: 1, models: [A100-80GB]}}]}}]
-")).waits("j", &["held: it is on hold; release it to let it start", "begin-time: it was asked to begin no earlier than 2026-11-15T10:00:00Z", "no-model: no node here has A100-80GB GPUs; name another model"]);
+")).waits("j", &["held: on hold; `berth resume` lets it start", "begin-time: it was asked to begin no earlier than 2026-11-15T10:00:00Z", "no-model: no node here has A100-80GB GPUs; name another model"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn a_job_on_hold_says_so() {
 jobs: [{{name: j, hold: true, groups: [{{gpus: 1}}]}}]
 "
     ))
-    .waits("j", &["held: it is on hold; release it to let it start"]);
+    .waits("j", &["held: on hold; `berth resume` lets it start"]);
 }
 
 #[test]

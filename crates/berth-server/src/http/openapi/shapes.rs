@@ -290,8 +290,6 @@ impl Known<'_> {
                 let shape = self.one::<wire::Secret>();
                 self.takes::<wire::SecretSet>(shape)
             }
-            "revoke_token" | "delete_user" | "delete_team" | "delete_member" | "delete_project"
-            | "delete_secret" => Self::done(),
             "get_code" => self.one::<wire::CodeSnapshot>(),
             "put_code" => {
                 let bytes = json!({ "type": "string", "format": "binary" });
@@ -303,6 +301,8 @@ impl Known<'_> {
                 let packed = vec![("application/octet-stream", bytes)];
                 Shape::new("200", "The files as a tar archive, compressed by gzip", Some(packed))
             }
+            "revoke_token" | "delete_team" | "delete_member" | "delete_secret" => Self::done(),
+            "delete_user" | "delete_project" => Self::done().query::<wire::Removal>(),
             "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),
             "create_volume" => self.one::<wire::Volume>(),
             "delete_volume" => Self::done().query::<wire::VolumeDelete>(),

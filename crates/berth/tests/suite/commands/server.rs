@@ -89,6 +89,24 @@ impl Server {
         ran(child)
     }
 
+    /// The same at a terminal, where this is typed; all that is shown, and the exit code.
+    pub fn at_terminal(&self, args: &[&str], typed: &str, variables: &[(&str, &str)]) -> Ran {
+        let quoted = args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
+        let line = format!("{} {quoted}", env!("CARGO_BIN_EXE_berth"));
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env_clear();
+        command.env("HOME", self.home()).env("TZ", "UTC").env("PATH", "/usr/bin:/bin");
+        command
+            .env("BERTH_URL", &self.url)
+            .env("BERTH_TOKEN", "secret-token")
+            .env("SHELL", "/bin/sh");
+        command.envs(variables.iter().copied()).current_dir(self.home());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("script of util-linux is there");
+        let _ = child.stdin.as_mut().unwrap().write_all(typed.as_bytes());
+        ran(child)
+    }
+
     pub fn spawn(&self, args: &[&str], variables: &[(&str, &str)]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_berth"))
             .args(args)

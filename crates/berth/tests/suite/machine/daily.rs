@@ -159,3 +159,36 @@ fn variables_and_an_active_environment_reach_a_job_on_one_machine_and_secrets_do
     let shown = server.run_ok(&["describe", "env"]);
     assert!(shown.contains("Job file") && !shown.contains("hunter2"), "{shown}");
 }
+
+#[test]
+fn a_user_or_project_in_use_is_deleted_by_force_only() {
+    let people = People::start("1xL4");
+    people.server.run_ok(&["project", "add", "llama", "--team", "vision"]);
+    let file = "team: vision\nproject: llama\nname: holds\nhold: true\nrun: x\n";
+    let job = people.job(&people.kim, file);
+    for (line, name) in [(["user", "rm", "kim"], "kim"), (["project", "rm", "llama"], "llama")] {
+        let refused = people.server.berth(&line);
+        assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+        let said = err(&refused);
+        assert!(
+            said.contains(&format!("`{name}` has 1 jobs")) && said.contains("--force"),
+            "{said}"
+        );
+        let forced = people.server.run_ok(&[&line[..], &["--force"]].concat());
+        assert_eq!(forced, format!("Deleted {} {name}\n", line[0]));
+    }
+    assert_eq!(people.server.job(&job)["project"], "llama", "the job keeps the name");
+}
+
+#[test]
+fn a_slip_in_the_name_of_a_team_gets_a_suggestion() {
+    let people = People::start("1xL4");
+    let refused = people.submit(&people.kim, "team: visoin\nrun: x\n");
+    let problem = refused.json();
+    assert_eq!(problem["code"], "BRT0009", "{problem}");
+    assert_eq!(problem["detail"], "there is no team `visoin`; did you mean `vision`?");
+    let said = err(&people.server.berth(&["team", "rm", "audoi"]));
+    assert!(said.contains("there is no team `audoi`; did you mean `audio`?"), "{said}");
+    let said = err(&people.server.berth(&["drain", "bix"]));
+    assert!(said.contains("there is no node `bix`; did you mean `box`?"), "{said}");
+}

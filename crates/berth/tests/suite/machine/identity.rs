@@ -127,7 +127,7 @@ fn a_job_s_token_ends_with_what_its_user_may_do() {
     assert_eq!((submit(), people.get(&token, "/v1/jobs").status), (401, 401));
     people.give("kim", "vision", "researcher");
     assert_eq!(submit(), 201);
-    people.admin("DELETE", "/v1/users/kim", &json!({}));
+    people.admin("DELETE", "/v1/users/kim?force=true", &json!({}));
     assert_eq!(submit(), 401);
 }
 

@@ -151,7 +151,7 @@ fn a_schedule_is_paused_with_the_reason_when_its_owner_loses_the_right() {
     until("it is paused again", || schedule_of(&people, &id)["paused"] == true);
     people.give("kim", "vision", "researcher");
     assert_eq!(people.ask(&people.lea, "POST", &resume, &json!({})).status, 200);
-    people.admin("DELETE", "/v1/users/kim", &json!({}));
+    people.admin("DELETE", "/v1/users/kim?force=true", &json!({}));
     until("it is paused with its owner", || schedule_of(&people, &id)["reason"] == "kim is gone");
     let rows = people.get(&people.admin, "/v1/audit?what=pause_schedule&who=berth").json();
     let rows = rows["rows"].as_array().unwrap();

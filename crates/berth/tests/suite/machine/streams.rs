@@ -84,7 +84,7 @@ fn a_terminal_is_hung_up_with_its_token_its_role_and_its_user() {
         ("BRT0006", |people, _| people.give("kim", "vision", "viewer")),
         ("BRT0006", |people, _| people.take("kim", "vision")),
         ("BRT0005", |people, _| {
-            people.admin("DELETE", "/v1/users/kim", &json!({}));
+            people.admin("DELETE", "/v1/users/kim?force=true", &json!({}));
         }),
     ];
     for (code, lose) in losses {
