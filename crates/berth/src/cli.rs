@@ -22,6 +22,9 @@ pub struct Cli {
     /// The address of the server, such as http://127.0.0.1:7117
     #[arg(long, global = true, value_name = "URL", help_heading = "Global options")]
     server: Option<String>,
+    /// Do not show long output in a pager
+    #[arg(long, global = true, help_heading = "Global options")]
+    no_pager: bool,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -36,7 +39,7 @@ config explain`.";
 
 impl Cli {
     pub fn flags(&self) -> Flags {
-        Flags { server: self.server.clone(), output: self.output }
+        Flags { server: self.server.clone(), output: self.output, no_pager: self.no_pager }
     }
 }
 

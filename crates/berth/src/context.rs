@@ -2,7 +2,7 @@
 
 use crate::fail::{Failure, Result};
 use crate::settings::{Flags, Places, Settings};
-use crate::show::{self, Format, Look, Page};
+use crate::show::{self, Format, Look, Page, Pager};
 use berth_api::Client;
 use serde::Serialize;
 use std::io::{IsTerminal, Read};
@@ -13,12 +13,16 @@ pub struct Context {
     pub settings: Settings,
     pub format: Format,
     client: OnceLock<Client>,
+    /// For what is longer than the screen.
+    pager: Option<Pager>,
 }
 
 impl Context {
     pub fn new(flags: &Flags) -> Result<Context> {
         let settings = Settings::load(flags, &Places::real())?;
-        Ok(Context { format: settings.output.value, settings, client: OnceLock::new() })
+        let (format, client) = (settings.output.value, OnceLock::new());
+        let pager = Pager::find(!flags.no_pager && format != Format::Name);
+        Ok(Context { format, settings, client, pager })
     }
 
     pub fn client(&self) -> Result<&Client> {
@@ -36,7 +40,12 @@ impl Context {
     }
 
     pub fn show<T: Serialize>(&self, page: &Page<T>) -> Result<()> {
-        show::print(&page.print(self.format, &self.look())?)?;
+        let text = page.print(self.format, &self.look())?;
+        let paged =
+            self.pager.as_ref().is_some_and(|pager| pager.is_for(&text) && pager.show(&text));
+        if !paged {
+            show::print(&text)?;
+        }
         page.remark(self.format);
         Ok(())
     }

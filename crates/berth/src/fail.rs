@@ -100,6 +100,11 @@ impl Failure {
         self.problem.as_ref().and_then(|problem| problem.known_code())
     }
 
+    /// What is wrong, and what to do.
+    pub fn parts(&self) -> (String, Option<String>) {
+        (self.detail.clone(), self.next.clone())
+    }
+
     /// What to write to standard error.
     pub fn text(&self, as_json: bool) -> Option<String> {
         match (self.silent, as_json) {

@@ -99,6 +99,13 @@ impl<'a> Call<'a> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// When the answer was given.
+    pub async fn date(self) -> Result<Option<String>> {
+        let response = self.checked(self.send(None).await?).await?;
+        let date = response.headers().get(reqwest::header::DATE);
+        Ok(date.and_then(|date| date.to_str().ok()).map(str::to_owned))
+    }
+
     /// The answer line by line, for as long as it comes.
     pub async fn lines(self, accept: &'static str) -> Result<Lines> {
         let response = self.send(Some(accept)).await?;

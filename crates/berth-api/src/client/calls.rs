@@ -172,6 +172,11 @@ impl Client {
         self.call("job_file", &[job]).answer_text().await
     }
 
+    /// What time the server has, as its answers say in their header `Date`.
+    pub async fn date(&self) -> Result<Option<String>> {
+        self.call("version", &[]).date().await
+    }
+
     pub async fn metrics(&self) -> Result<String> {
         self.call("metrics", &[]).answer_text().await
     }

@@ -120,6 +120,11 @@ const LINES: &[&str] = &[
     "config explain",
     "config server",
     "completion bash",
+    "completion zsh --install",
+    "completion --install",
+    "doctor -o json --machine",
+    "doctor --kube --kubeconfig cluster.yaml",
+    "ps --all --no-pager",
     "sim demo -o json",
 ];
 

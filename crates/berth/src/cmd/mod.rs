@@ -13,6 +13,7 @@ mod cost_more;
 mod debug;
 mod deletion;
 mod describe;
+mod doctor;
 mod events;
 mod export;
 mod files;
@@ -193,10 +194,12 @@ pub enum ClientCommand {
     Debug(debug::Debug),
     /// Say who one is, and what one may do where
     Whoami,
+    /// Check the server, this machine or a cluster, and say what to do
+    Doctor(doctor::Doctor),
     /// Show settings, and where they come from
     #[command(subcommand, arg_required_else_help = true)]
     Config(config::Config),
-    /// Print what makes a shell complete commands and names
+    /// Print or install the completion of commands and names for a shell
     Completion(completion::Completion),
 }
 
@@ -255,6 +258,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Backup => debug::backup(context).await,
         ClientCommand::Debug(args) => debug::run(context, &args).await,
         ClientCommand::Whoami => identity::whoami(context).await,
+        ClientCommand::Doctor(args) => doctor::run(context, &args).await,
         ClientCommand::Config(args) => config::run(context, &args).await,
         ClientCommand::Completion(args) => completion::run(&args),
     }

@@ -60,6 +60,7 @@ impl<T> Setting<T> {
 pub struct Flags {
     pub server: Option<String>,
     pub output: Option<Format>,
+    pub no_pager: bool,
 }
 
 type Variables = Box<dyn Fn(&str) -> Option<String>>;

@@ -1,11 +1,13 @@
 //! What commands print: tables for people, JSON, YAML or bare names for programs.
 
 mod look;
+mod pager;
 mod report_format;
 mod table;
 pub mod words;
 
-pub use look::{Look, Tone};
+pub use look::{Look, Tone, now};
+pub use pager::Pager;
 pub use report_format::ReportFormat;
 pub use table::{Cell, Table};
 

@@ -445,3 +445,26 @@ fn deleting_a_team_asks_at_a_terminal_and_says_what_goes_with_it() {
         "a script is not asked"
     );
 }
+
+#[test]
+fn long_output_goes_through_a_pager_at_a_terminal_only() {
+    let jobs: Vec<Value> = (0..200).map(|_| job("running")).collect();
+    let list = || ok(&json!({"jobs": jobs, "next": null, "counts": {}}));
+    let server = Server::start(vec![("GET /v1/jobs", vec![list()])]);
+    let pager = [("BERTH_PAGER", "sed s/^/paged:/")];
+    let paged = server.at_terminal(&["ps", "-n", "200"], "", &pager);
+    // A terminal without a size has no screen that a text could be longer than.
+    let sized = std::process::Command::new("script")
+        .args(["-qec", "stty size", "/dev/null"])
+        .output()
+        .is_ok_and(|said| !String::from_utf8_lossy(&said.stdout).starts_with("0 "));
+    assert_eq!(paged.out.contains("paged:17"), sized, "{}", paged.out);
+    let plain = server.at_terminal(&["ps", "-n", "200", "--no-pager"], "", &pager);
+    assert!(plain.out.contains("17  bert") && !plain.out.contains("paged:"), "{}", plain.out);
+    let piped = server.berth_with(
+        &["ps", "-n", "200"],
+        "",
+        &[("BERTH_URL", &server.url), ("BERTH_TOKEN", "secret-token"), pager[0]],
+    );
+    assert!(!piped.out.contains("paged:"), "{}", piped.out);
+}

@@ -119,6 +119,46 @@ fn cost_by_job_has_names_in_the_order_of_numbers() {
 }
 
 #[test]
+fn doctor_says_what_is_well_and_fails_without_a_server() {
+    let mut server = Server::start(&["--gpus", "1xL4"]);
+    let report = server.json(&["doctor"]);
+    assert_eq!(report["ok"], true, "{report}");
+    let names: Vec<&str> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    for name in ["server", "clock", "database", "token", "rights", "nodes", "isolation", "disk"] {
+        assert!(names.contains(&name), "no {name} in {names:?}");
+    }
+    assert!(server.run_ok(&["doctor"]).contains("ok       server"));
+    server.stop();
+    let ended =
+        server.command(&["doctor"]).env("BERTH_URL", "http://127.0.0.1:1").output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let said = out(&ended);
+    assert!(said.contains("failed   server") && said.contains("berth up"), "{said}");
+}
+
+#[test]
+fn completion_is_installed_where_the_shell_looks_for_it() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let home = server.work.path();
+    for (shell, path) in [
+        ("bash", ".local/share/bash-completion/completions/berth"),
+        ("zsh", ".zfunc/_berth"),
+        ("fish", ".config/fish/completions/berth.fish"),
+    ] {
+        let mut command = server.command(&["completion", shell, "--install"]);
+        command.env("HOME", home).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
+        let ran = command.env_remove("ZDOTDIR").output().unwrap();
+        assert!(out(&ran).starts_with(&format!("Wrote {}", home.join(path).display())), "{ran:?}");
+        assert!(std::fs::read_to_string(home.join(path)).unwrap().contains("BERTH_COMPLETE"));
+    }
+}
+
+#[test]
 fn shell_ends_with_the_exit_code_of_its_command_and_with_125_where_berth_fails() {
     let server = Server::start(&["--gpus", "1xL4"]);
     server.run_ok(&["run", "-d", "--name", "long", "--", "sleep", "600"]);
