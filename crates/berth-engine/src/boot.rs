@@ -90,7 +90,7 @@ pub async fn begin<S: Site>(
         next_job,
         recent: RecentRequests::default(),
         wake: Some(now),
-        // What ran while the server was away is billed before anything is decided.
+        // On startup, bill downtime usage before planning.
         billed: last,
         retention: Retention::new(keep, now),
     };

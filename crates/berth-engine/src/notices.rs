@@ -93,7 +93,7 @@ pub fn of_budget(alert: &Alert, at: Time) -> NoticeRow {
 }
 
 fn words(alert: &Alert) -> String {
-    let (queue, spent, limit) = (&alert.queue, alert.spent, alert.limit);
+    let (queue, spent, limit) = (&alert.queue, alert.spent.money(), alert.limit.money());
     let follows = match alert.action {
         None => "",
         Some(BudgetAction::Notify) => "; nothing is stopped",

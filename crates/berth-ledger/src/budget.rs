@@ -164,7 +164,8 @@ impl BudgetMeter {
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Alert { queue, threshold, spent, limit, action } = self;
-        write!(f, "queue {queue} has spent ${spent} of its budget of ${limit}")?;
+        let (spent, limit) = (spent.money(), limit.money());
+        write!(f, "queue {queue} has spent {spent} of its budget of {limit}")?;
         match action {
             None => {
                 let (percent, tenths) = (threshold.0 / 10, threshold.0 % 10);
@@ -312,9 +313,9 @@ mod tests {
         assert_eq!(
             text,
             [
-                "queue nlp has spent $100.5 of its budget of $100, 50 % or more",
-                "queue nlp has spent $100.5 of its budget of $100, 80 % or more",
-                "queue nlp has spent $100.5 of its budget of $100: no new job of it starts",
+                "queue nlp has spent $100.50 of its budget of $100.00, 50 % or more",
+                "queue nlp has spent $100.50 of its budget of $100.00, 80 % or more",
+                "queue nlp has spent $100.50 of its budget of $100.00: no new job of it starts",
             ]
         );
     }

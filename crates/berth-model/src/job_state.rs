@@ -65,7 +65,7 @@ impl JobState {
 
 /// A word that stands for no variant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of the known words")]
+#[error("unknown value `{0}`")]
 pub struct UnknownWord(pub String);
 
 impl JobKind {

@@ -55,7 +55,7 @@ impl Display for Awaited {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let job = &self.job;
         match self.after {
-            After::Ok => write!(f, "{job} to end well"),
+            After::Ok => write!(f, "{job} to succeed"),
             After::Any => write!(f, "{job} to end"),
             After::NotOk => write!(f, "{job} to fail"),
             After::Start => write!(f, "{job} to start"),
@@ -127,11 +127,11 @@ fn parked(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
         Reason::BeginTime { at } => write!(f, "it was asked to begin no earlier than {at}"),
         Reason::Dependency { on } => {
             let each: Vec<String> = on.iter().map(|one| format!("for {one}")).collect();
-            write!(f, "it waits {}", listed(&each, "and"))
+            write!(f, "waiting {}", listed(&each, "and"))
         }
         Reason::DependencyNever { on } => write!(
             f,
-            "it waits for {on}, which can no longer happen; cancel it, or submit it without that dependency"
+            "waiting for {on}, which can no longer happen; cancel it, or submit it without that dependency"
         ),
         Reason::Singleton { first } => write!(
             f,
@@ -233,7 +233,8 @@ fn never(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
 fn queue(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
     match reason {
         Reason::Budget { queue, limit, spent } => {
-            write!(f, "the budget of queue {queue} is spent: ${spent} of ${limit}")
+            let (spent, limit) = (spent.money(), limit.money());
+            write!(f, "the budget of queue {queue} is spent: {spent} of {limit}")
         }
         Reason::QueueBound { queue, bound, resource, used, allowed, asks } => {
             match bound {

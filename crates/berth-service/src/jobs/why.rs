@@ -172,7 +172,7 @@ fn also(core: &mut Core, row: &JobRow) -> Vec<String> {
         format!("{} uses {used} GPUs; it has no quota", queue.name)
     }];
     if let Some(spent) = queue.spent {
-        lines.push(format!("{} has spent {spent} of its budget", queue.name));
+        lines.push(format!("{} has spent {} of its budget", queue.name, spent.money()));
     }
     lines
 }

@@ -117,7 +117,7 @@ fn facts(found: &Described, look: &Look) -> Vec<(&'static str, String)> {
     add("experiment", job.experiment.clone());
     let nodes = if job.nodes > 1 { format!(" on {} nodes", job.nodes) } else { String::new() };
     let declared = if job.declared { " (declared GPUs)" } else { "" };
-    add("asks", format!("{}{nodes}{declared}", job.asks));
+    add("asks", format!("{}{nodes}{declared}", words::asks(&job.asks)));
     add("priority", job.priority.to_string());
     add("submitted", look.at_second(job.submitted));
     add("started", job.started.map(|at| look.at_second(at)).unwrap_or_default());

@@ -16,10 +16,10 @@ fn text(plan: &Plan, look: &Look) -> String {
         many => format!(", {many} elements"),
     };
     let declared = if plan.declared { " (declared GPUs, not real ones)" } else { "" };
-    let _ = writeln!(out, "{} of {}: {}{elements}{declared}", plan.name, plan.team, plan.asks);
+    let _ = writeln!(out, "{} of {}: {}{elements}{declared}", plan.name, plan.team, words::asks(&plan.asks));
     out.push_str(&table(plan, look).text(look));
     for Blocker { text, code, binding } in &plan.blockers {
-        let mark = if *binding { "  <- the binding one" } else { "" };
+        let mark = if *binding { "  <- main blocker" } else { "" };
         let _ = writeln!(out, "{} {text} [{code}]{mark}", look.paint(Tone::Busy, "waits:"));
     }
     out
@@ -50,7 +50,7 @@ fn starts(plan: &Plan, look: &Look) -> String {
     match (&plan.eta, plan.starts_now) {
         (_, true) => "now".to_owned(),
         (Some(eta), false) => moments(eta, look),
-        (None, false) => "not known".to_owned(),
+        (None, false) => "no start time yet".to_owned(),
     }
 }
 
@@ -58,8 +58,8 @@ fn starts(plan: &Plan, look: &Look) -> String {
 pub fn moments(eta: &Eta, look: &Look) -> String {
     match (eta.p50, eta.p90) {
         (Some(p50), Some(p90)) => format!("~{} (P90 {})", look.at(p50), look.at(p90)),
-        (Some(p50), None) => format!("~{} (P90 not in sight)", look.at(p50)),
-        (None, _) => "not in sight".to_owned(),
+        (Some(p50), None) => format!("~{} (P90 not known)", look.at(p50)),
+        (None, _) => "no start time yet".to_owned(),
     }
 }
 
@@ -140,7 +140,7 @@ n2     2 x H100-80GB        -     -       -        -  -
         };
         let text = shown(waits);
         assert!(text.contains(", 3 elements (declared GPUs, not real ones)"), "{text}");
-        assert!(text.contains("~16:40 (P90 not in sight)"), "{text}");
-        assert!(text.contains("waits: no room [R01]  <- the binding one"), "{text}");
+        assert!(text.contains("~16:40 (P90 not known)"), "{text}");
+        assert!(text.contains("waits: no room [R01]  <- main blocker"), "{text}");
     }
 }

@@ -74,7 +74,7 @@ fn page(why: Answer) -> Page<Answer> {
     Page::new(why, text, |answer| vec![answer.why.id.to_string()])
 }
 
-const BINDING: &str = "<- the binding one";
+const BINDING: &str = "<- main blocker";
 
 fn text(answer: &Answer, look: &Look) -> String {
     let why = &answer.why;
@@ -84,7 +84,7 @@ fn text(answer: &Answer, look: &Look) -> String {
         let _ = write!(out, "\n {label} {}", plain(text));
     };
     if !why.needs.is_empty() {
-        line("needs", &why.needs);
+        line("needs", &words::asks(&why.needs));
     }
     if let Some(Preempted { at, text, by, .. }) = &answer.preempted {
         let by = by.as_ref().map_or_else(|| "others".to_owned(), named);
@@ -127,7 +127,10 @@ fn head(why: &Reasons, look: &Look) -> String {
         parts.push(format!("{} of {} in {}", words::ordinal(position), why.waiting, why.queue));
     }
     if let Some(eta) = why.eta.as_ref().filter(|_| why.state == JobState::Pending) {
-        parts.push(format!("starts {}", moments(eta, look)));
+        parts.push(match eta.p50 {
+            Some(_) => format!("starts {}", moments(eta, look)),
+            None => "no start time yet".to_owned(),
+        });
     }
     parts.join("   ")
 }
@@ -205,7 +208,7 @@ mod tests {
         let expect = "\
 4711 llama-70b   PENDING 14m   3rd of 21 in nlp   starts ~16:40 (P90 18:05)
  needs   4 nodes x 8 H100 in one rack
- blocks  5 nodes free but split r1:2 r2:2 r4:1  <- the binding one
+ blocks  5 nodes free but split r1:2 r2:2 r4:1  <- main blocker
  blocks  nlp borrows nothing
  clears  when 4688 (vision, limit 16:38) leaves r2
  also    nlp 96/128 GPUs; budget $2,140 left

@@ -2,7 +2,7 @@
 
 use super::Tone;
 use berth_api::wire::JobState;
-use berth_model::Milli;
+use berth_model::{Micros, Milli};
 use std::collections::BTreeMap;
 
 /// The two largest units that say something: `45s`, `14m`, `2h5m`, `3d4h`.
@@ -25,13 +25,7 @@ pub fn span(ms: i64) -> String {
 
 /// `$1,214.50`; less than a cent is said to be that.
 pub fn money(micros: i64) -> String {
-    let sign = if micros < 0 { "-" } else { "" };
-    let size = micros.unsigned_abs();
-    if size > 0 && size < 10_000 {
-        return format!("{sign}<$0.01");
-    }
-    let cents = (size + 5_000) / 10_000;
-    format!("{sign}${}.{:02}", thousands(cents / 100), cents % 100)
+    Micros(micros).money()
 }
 
 pub fn maybe_money(micros: Option<i64>) -> String {
@@ -70,6 +64,21 @@ pub fn bytes(bytes: i64) -> String {
     match (bytes / size, bytes % size * 10 / size) {
         (whole, 0) => format!("{whole} {unit}"),
         (whole, tenth) => format!("{whole}.{tenth} {unit}"),
+    }
+}
+
+/// What a job asks for, as a sentence has it: a number alone is one of GPUs.
+pub fn asks(asks: &str) -> String {
+    let gpus = |number: &str| match number.parse::<Milli>() {
+        Ok(Milli(0)) => "no GPU".to_owned(),
+        Ok(Milli(1_000)) => "1 GPU".to_owned(),
+        Ok(Milli(1..1_000)) => format!("{number} of a GPU"),
+        Ok(_) => format!("{number} GPUs"),
+        Err(_) => number.to_owned(),
+    };
+    match asks.split_once(" x ") {
+        Some((nodes, each)) => format!("{nodes} x {}", gpus(each)),
+        None => gpus(asks),
     }
 }
 
@@ -150,6 +159,14 @@ mod tests {
     fn money_is_rounded_to_cents_and_never_to_nothing() {
         let shown = [0, 4_200, 1_214_500_000, 2_994_999, -1_500_000, i64::MAX].map(money);
         let expect = ["$0.00", "<$0.01", "$1,214.50", "$2.99", "-$1.50", "$9,223,372,036,854.78"];
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn a_number_alone_is_one_of_gpus() {
+        let shown = ["1", "8", "0", "0.5", "H100:8", "2 x 1", "2 x H100:8", ""].map(asks);
+        let expect =
+            ["1 GPU", "8 GPUs", "no GPU", "0.5 of a GPU", "H100:8", "2 x 1 GPU", "2 x H100:8", ""];
         assert_eq!(shown, expect);
     }
 

@@ -56,7 +56,7 @@ function Row({ job }: { job: Job }) {
             <span className="text-12 text-muted">{relative(job.eta, now)}</span>
           </>
         ) : (
-          <span className="text-faint">start not in sight</span>
+          <span className="text-faint">no start time yet</span>
         )}
       </span>
       <span className="col-span-2 flex min-w-0 gap-2 text-12 text-muted">

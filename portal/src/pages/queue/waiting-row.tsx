@@ -180,7 +180,7 @@ function Reason({ text }: { text: string }) {
 function Starts({ job }: { job: Job }) {
   const now = useNow(15_000);
   const { eta: p50, eta_p90: p90 } = job;
-  if (!p50) return <span className="text-right text-faint">not in sight</span>;
+  if (!p50) return <span className="text-right text-faint">no start time yet</span>;
   const early = clock(p50, now);
   const late = p90 ? clock(p90, now) : early;
   // The day is said once.

@@ -33,7 +33,7 @@ jobs:
   - {{name: j, after: {{ok: [prepare], start: [fetch]}}, groups: [{{gpus: 1}}]}}
 "
     ))
-    .waits("j", &["dependency: it waits for prepare to end well and for fetch to start"]);
+    .waits("j", &["dependency: waiting for prepare to succeed and for fetch to start"]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ jobs:
 "
     ));
     let prepare = case.id("prepare");
-    case.then(Event::JobCancelled { job: prepare }).waits("j", &["dependency-never: it waits for prepare to end well, which can no longer happen; cancel it, or submit it without that dependency"]);
+    case.then(Event::JobCancelled { job: prepare }).waits("j", &["dependency-never: waiting for prepare to succeed, which can no longer happen; cancel it, or submit it without that dependency"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ fn a_spent_budget_blocks() {
     world(&format!("{TWO}
 queues: [{{name: q, quota: {{gpu: 16}}, budget: {{limit: 500, spent: 512.25, per: month, action: block}}}}]
 jobs: [{{name: j, queue: q, groups: [{{gpus: 1}}]}}]
-")).waits("j", &["budget: the budget of queue q is spent: $512.25 of $500"]);
+")).waits("j", &["budget: the budget of queue q is spent: $512.25 of $500.00"]);
 }
 
 #[test]
