@@ -236,7 +236,7 @@ impl Caller {
             return Ok(());
         }
         if !self.is_good_for(permission) {
-            let detail = format!("the token `{}` is not good for this", self.token().name);
+            let detail = format!("the scope of the token `{}` does not allow this", self.token().name);
             return Err(Fault::new(Code::ScopeTooSmall, detail));
         }
         if let Some(team) = team {

@@ -48,7 +48,7 @@ const STATES =
 const refused = new ApiError({
   status: 403,
   code: "BRT0006",
-  title: "You may not do this",
+  title: "Permission denied",
   detail: "Stopping a job of nlp takes a team lead, or its owner.",
   next: "Ask a lead of the team.",
 });
