@@ -63,7 +63,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/openapi.json", Public, "openapi", "The description of this API"),
     route(Get, "/metrics", MetricsRead, "metrics", "Figures for Prometheus"),
     route(Get, "/v1/version", Public, "version", "Which version the server is"),
-    route(Get, "/v1/me", ClusterRead, "me", "Who one is, and what one may do where"),
+    route(Get, "/v1/me", ClusterRead, "me", "Shows your identity and permissions"),
     route(Get, "/v1/config", ConfigRead, "list_config", "The settings of the server, and where each comes from"),
 
     route(Get, "/v1/jobs", JobsRead, "list_jobs", "Jobs, newest first, page by page"),

@@ -5,11 +5,11 @@ use crate::settings::Flags;
 use crate::show::Format;
 use clap::Parser;
 
-/// Decides which job gets which GPU, when and at what cost.
+/// Schedules jobs on GPUs: which job gets which GPU, when and at what cost.
 #[derive(Parser)]
 #[command(name = "berth", version, arg_required_else_help = true, after_help = EXITS)]
 pub struct Cli {
-    /// How the answer is shown (table)
+    /// Output format (table)
     #[arg(
         short,
         long,
@@ -19,7 +19,7 @@ pub struct Cli {
         help_heading = "Global options"
     )]
     output: Option<Format>,
-    /// The address of the server, such as http://127.0.0.1:7117
+    /// Address of the server, such as http://127.0.0.1:7117
     #[arg(long, global = true, value_name = "URL", help_heading = "Global options")]
     server: Option<String>,
     /// Do not show long output in a pager
@@ -64,5 +64,7 @@ pub fn is_attached(words: &[String]) -> bool {
 
 #[cfg(test)]
 mod hints;
+#[cfg(test)]
+mod snapshot;
 #[cfg(test)]
 mod tests;

@@ -51,10 +51,18 @@ impl Context {
     }
 
     /// Says that something was done, for people; for programs, what came of it.
-    pub fn done<T: Serialize>(&self, value: T, text: fn(&T) -> String) -> Result<()> {
-        match self.format.is_for_programs() && self.format != Format::Name {
-            true => self.show(&Page::new(value, |_, _| String::new(), |_| Vec::new())),
-            false => show::print(&format!("{}\n", text(&value))),
+    pub fn done<T: Serialize>(
+        &self,
+        value: T,
+        name: fn(&T) -> String,
+        said: fn(&T) -> String,
+    ) -> Result<()> {
+        match self.format {
+            Format::Json | Format::Yaml => {
+                self.show(&Page::new(value, |_, _| String::new(), |_| Vec::new()))
+            }
+            Format::Name => show::print(&format!("{}\n", name(&value))),
+            Format::Table | Format::Wide => show::print(&format!("{}\n", said(&value))),
         }
     }
 

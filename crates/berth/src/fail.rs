@@ -64,7 +64,7 @@ impl Failure {
     }
 
     pub fn internal(detail: impl Into<String>) -> Failure {
-        Failure::new(Exit::Failed, detail).next("Report this; it is a mistake of Berth's.")
+        Failure::new(Exit::Failed, detail).next("This is a bug in Berth; please report it.")
     }
 
     /// Only an exit code: the answer that was printed says it all.
@@ -176,7 +176,7 @@ impl From<Error> for Failure {
             }
             Error::Timeout { .. } | Error::Lost { .. } | Error::ShellLost { .. } => {
                 Failure::new(Exit::Unreachable, detail).next(
-                    "Try again in a moment; whether a change was made is not known, so look first.",
+                    "Check first whether the change was made, because its answer was lost; then try again.",
                 )
             }
             Error::Status { .. } => Failure::new(Exit::Unreachable, detail).next(EXPLAIN),
@@ -192,9 +192,9 @@ impl From<Error> for Failure {
     }
 }
 
-const UP: &str = "Start a server with `berth up`, or name another with --server; `berth config explain` says \
-     where the address comes from.";
-const EXPLAIN: &str = "See where the address and the token come from: `berth config explain`.";
+const UP: &str = "Start a server with `berth up`, or choose another one with --server; `berth config explain` \
+     shows where the address comes from.";
+const EXPLAIN: &str = "`berth config explain` shows where the address and the token come from.";
 
 /// An error with what caused it.
 fn chain(error: &dyn std::error::Error) -> String {

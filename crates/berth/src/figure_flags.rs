@@ -16,23 +16,23 @@ const KEEP_FIGURES_SIZE: &str = "1GiB";
 /// How long figures are kept.
 #[derive(Args, Debug)]
 pub struct KeepFigureFlags {
-    /// How long figures are kept as they were measured, such as 2d
+    /// How long to keep figures as measured, such as 2d
     #[arg(long, value_name = "TIME", default_value = KEEP_FIGURES, env = "BERTH_KEEP_FIGURES")]
     pub keep_figures: String,
-    /// How long figures are kept for each minute, such as 30d
+    /// How long to keep figures per minute, such as 30d
     #[arg(
         long, value_name = "TIME", default_value = KEEP_FIGURES_MINUTES,
         env = "BERTH_KEEP_FIGURES_MINUTES"
     )]
     pub keep_figures_minutes: String,
-    /// How long figures are kept for each hour, such as 730d
+    /// How long to keep figures per hour, such as 730d
     #[arg(
         long, value_name = "TIME", default_value = KEEP_FIGURES_HOURS,
         env = "BERTH_KEEP_FIGURES_HOURS"
     )]
     pub keep_figures_hours: String,
-    /// How much all figures may take, such as 1GiB; the finest and oldest go first. `all` lets
-    /// nothing go for its size
+    /// How much space figures may take, such as 1GiB; the finest and oldest are deleted first. `all`
+    /// sets no limit
     #[arg(
         long, value_name = "SIZE", default_value = KEEP_FIGURES_SIZE,
         env = "BERTH_KEEP_FIGURES_SIZE"

@@ -22,73 +22,72 @@ pub struct Kube {
     pub what: Option<KubeCommand>,
     #[command(flatten)]
     pub serving: Serving,
-    /// The cluster; by default as kubectl finds it, or the one this runs in
+    /// The kubeconfig of the cluster (as kubectl finds it, or the cluster this runs in)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Pods that name this as their scheduler are Berth's; may be given several times
+    /// Schedule pods with this schedulerName; can be given several times
     #[arg(long, value_name = "NAME", default_value = "berth")]
     pub scheduler_name: Vec<String>,
-    /// The queue of pods that name none
+    /// The queue of pods that do not name one
     #[arg(long, value_name = "QUEUE", default_value = "default")]
     pub queue: String,
-    /// The namespace of the Lease by which one of several replicas leads; by default our own
+    /// The namespace of the Lease for leader election (the server's own)
     #[arg(long, value_name = "NAMESPACE")]
     pub lease_namespace: Option<String>,
-    /// The name of that Lease; another one for another set of replicas
+    /// The name of that Lease; each set of replicas needs its own
     #[arg(long, value_name = "NAME", default_value = "berth")]
     pub lease_name: String,
-    /// After so long without a sign of life another replica leads
+    /// How long a leader may be silent before another replica takes over
     #[arg(long, value_name = "TIME", default_value = LEASE_DURATION)]
     pub lease_duration: String,
-    /// Where pods of Berth hold the GPUs that others have fractions of
+    /// The namespace of the pods that hold shared GPUs
     #[arg(long, value_name = "NAME", default_value = "berth-reservations")]
     pub reservation_namespace: String,
-    /// What those pods run: an image with this program
+    /// The image of those pods; it contains this program
     #[arg(long, value_name = "IMAGE", default_value = concat!("berth:", env!("CARGO_PKG_VERSION")))]
     pub reservation_image: String,
-    /// The PriorityClass of those pods, so that they are not the first to go when a node runs short
+    /// The PriorityClass of those pods, so that the kubelet does not evict them first
     #[arg(long, value_name = "NAME")]
     pub reservation_priority: Option<String>,
-    /// Work in the place of this scheduler: its pods, its queues and its groups are Berth's, and
-    /// manifests written for it stay as they are; may be given several times
+    /// Take over from this scheduler: Berth schedules its pods, queues and groups, and manifests
+    /// written for it stay as they are; can be given several times
     #[arg(long, value_name = "SCHEDULER", value_parser = Peer::NAMES)]
     pub stand_in: Vec<String>,
-    /// What names of other schedulers and of their queues mean here
+    /// A file that maps names of other schedulers and their queues to Berth's
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
-    /// Take no jobs of Berth's own, only pods, and need none of the rights for such jobs
+    /// Schedule only pods: refuse `berth run`, and need fewer rights
     #[arg(long, conflicts_with_all = ["image", "checkpoints", "teams"])]
     pub no_jobs: bool,
-    /// The image of Berth's own jobs that name none
+    /// The image of jobs of `berth run` that do not name one
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// The PersistentVolumeClaim, in each team's namespace, for what jobs save
+    /// The PersistentVolumeClaim in each team's namespace for checkpoints
     #[arg(long, value_name = "CLAIM")]
     pub checkpoints: Option<String>,
-    /// What the namespaces of teams begin with
+    /// The prefix of the namespaces of teams
     #[arg(long, value_name = "PREFIX", default_value = "berth-")]
     pub namespace_prefix: String,
-    /// The namespace of a team that has another one; may be given several times
+    /// The namespace of a team, if it has another name; can be given several times
     #[arg(long, value_name = "TEAM=NAME", value_parser = of_team)]
     pub namespace: Vec<(String, String)>,
-    /// Make a namespace for every team, and not only for those with jobs of Berth's own
+    /// Create a namespace for every team, not only for teams with jobs of `berth run`
     #[arg(long)]
     pub teams: bool,
-    /// How often the exporters of GPU figures are asked, such as 30s; 0 gathers no figures
+    /// How often to read GPU metrics from exporters, such as 30s; 0 turns this off
     #[arg(long, value_name = "TIME", default_value = FIGURES_EVERY, env = "BERTH_FIGURES_EVERY")]
     pub figures_every: String,
-    /// The pods that tell figures of GPUs, by their labels; may be given several times, the first
-    /// goes first. As NVIDIA's charts and Berth's own label them where left out
+    /// A label selector of pods that export GPU metrics; can be given several times, the first match
+    /// wins (the labels of NVIDIA's charts and of Berth's)
     #[arg(long, value_name = "SELECTOR", value_parser = selector)]
     pub figures_selector: Vec<String>,
-    /// A namespace with such pods; may be given several times. All but those of teams where left
-    /// out
+    /// A namespace with such pods; can be given several times (all but the namespaces of teams)
     #[arg(long, value_name = "NAMESPACE")]
     pub figures_namespace: Vec<String>,
-    /// Their port; the one that they call `metrics`, or 9400, where left out
+    /// Their port (the port named `metrics`, or 9400)
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub figures_port: Option<u16>,
     #[command(flatten)]

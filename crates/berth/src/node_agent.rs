@@ -18,19 +18,19 @@ pub struct NodeAgent {
     /// The address to listen on; `:9400` is port 9400 on all addresses
     #[arg(long, value_name = "ADDR", default_value = ":9400")]
     pub listen: String,
-    /// How often GPUs are measured
+    /// How often to measure GPUs
     #[arg(long, value_name = "TIME", default_value = EVERY)]
     pub every: String,
-    /// What this node is called (its host name)
+    /// The name of this node (its host name)
     #[arg(long, value_name = "NODE", env = "NODE_NAME")]
     pub node: Option<String>,
-    /// Where the kubelet says which pods have which GPUs
+    /// The socket on which the kubelet lists the GPUs of pods
     #[arg(long, value_name = "SOCKET", default_value = KUBELET)]
     pub kubelet: PathBuf,
-    /// Declare GPUs instead of measuring those there are, such as 8xH100, for tests
+    /// Declare GPUs instead of measuring real ones, such as 8xH100 (for tests)
     #[arg(long, value_name = "DECL", requires = "gpu_recording")]
     pub gpus: Option<String>,
-    /// What the declared GPUs tell, as JSON; see docs/operate/gpu-health.md
+    /// What the declared GPUs report, as JSON; see docs/operate/gpu-health.md
     #[arg(long, value_name = "FILE", requires = "gpus")]
     pub gpu_recording: Option<PathBuf>,
 }

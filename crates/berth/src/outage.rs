@@ -25,9 +25,7 @@ impl Outage {
         }
         // The first break may be over in a moment, and is not worth a word.
         if known && since.elapsed() < PAUSE * 3 {
-            show::note(
-                "The server does not answer; the job goes on, and so do we when it is back.",
-            );
+            show::note("The server does not answer. The job continues; waiting for the server.");
         }
         tokio::time::sleep(PAUSE).await;
         Ok(())

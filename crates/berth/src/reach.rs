@@ -10,23 +10,23 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct Reach {
-    /// The Service, without a selector and in our own namespace, that leads to whoever leads
+    /// The Service without a selector, in the server's namespace, to point at the leader
     #[arg(long, value_name = "NAME", requires = "advertise")]
     pub service: Option<String>,
-    /// The address of this replica that the Service then leads to, with the port of --listen
+    /// The address of this replica for that Service; the port is that of --listen
     #[arg(long, value_name = "IP", requires = "service")]
     pub advertise: Option<IpAddr>,
-    /// Answer the API server here when it makes pods: those that ask for GPUs and name no
-    /// scheduler get the first --scheduler-name
+    /// Serve the admission webhook here: pods that ask for GPUs and name no scheduler get the first
+    /// --scheduler-name
     #[arg(long, value_name = "ADDR")]
     pub webhook_listen: Option<SocketAddr>,
-    /// The certificate for that, as PEM; that of the server where left out
+    /// The certificate of the webhook, as PEM (the server's)
     #[arg(long, value_name = "FILE", requires = "webhook_key")]
     pub webhook_cert: Option<PathBuf>,
-    /// The key of the certificate, as PEM
+    /// The key of that certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "webhook_cert")]
     pub webhook_key: Option<PathBuf>,
-    /// Pods that name these schedulers get ours as well, such as kai-scheduler,volcano
+    /// Schedulers whose pods get --scheduler-name too, such as kai-scheduler,volcano
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "webhook_listen")]
     pub adopt_scheduler: Vec<String>,
 }
@@ -53,8 +53,8 @@ impl Reach {
         let pair = own.or_else(|| serving.tls_cert.clone().zip(serving.tls_key.clone()));
         let (certificate, key) = pair.ok_or_else(|| {
             Failure::usage(
-                "--webhook-listen needs a certificate, because the API server asks over TLS \
-                 alone: give --webhook-cert and --webhook-key, or --tls-cert and --tls-key",
+                "--webhook-listen needs a certificate, because the API server uses only TLS: \
+                 give --webhook-cert and --webhook-key, or --tls-cert and --tls-key",
             )
         })?;
         let scheduler = scheduler.to_owned();

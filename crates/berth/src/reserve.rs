@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct Reserve {
-    /// The cluster; by default the one this runs in
+    /// The kubeconfig of the cluster (the cluster this runs in)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 }

@@ -11,16 +11,16 @@ pub struct Restore {
     /// The backup to read
     #[arg(value_name = "FILE")]
     backup: PathBuf,
-    /// The folder of the server; its database must be empty or not there (~/.berth)
+    /// The folder of the server, without a database or with an empty one (~/.berth)
     #[arg(long, value_name = "DIR", env = "BERTH_HOME")]
     home: Option<PathBuf>,
     /// An empty PostgreSQL database instead of the one in the home: postgres://…
     #[arg(long, value_name = "URL", env = "BERTH_DATABASE", hide_env_values = true)]
     database: Option<String>,
-    /// What the audit log is signed with (a file in the home)
+    /// The key that signs the audit log (a file in the home)
     #[arg(long, value_name = "FILE", env = "BERTH_AUDIT_KEY")]
     audit_key: Option<PathBuf>,
-    /// Restore although the key of its audit log is lost: nobody can verify the old rows any more
+    /// Restore even if the key of the audit log is lost; old rows can no longer be verified
     #[arg(long)]
     without_audit_key: bool,
 }

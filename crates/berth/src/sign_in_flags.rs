@@ -22,33 +22,33 @@ const MOST_LASTS: Span = Span::days(90);
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Signing in")]
 pub struct SignInFlags {
-    /// Where browsers find the server, such as https://gpus.example.com: needed behind a proxy and
-    /// with --oidc-issuer
+    /// The address of the server for browsers, such as https://gpus.example.com; required behind a
+    /// proxy and with --oidc-issuer
     #[arg(long, value_name = "URL", env = "BERTH_PUBLIC_URL")]
     pub public_url: Option<String>,
     /// How long a browser stays signed in at most
     #[arg(long, value_name = "TIME", default_value = LASTS, env = "BERTH_SESSION_LASTS")]
     pub session_lasts: String,
-    /// How long it stays signed in without being used
+    /// How long a browser stays signed in without being used
     #[arg(long, value_name = "TIME", default_value = IDLE, env = "BERTH_SESSION_IDLE")]
     pub session_idle: String,
-    /// Let people sign in by this OpenID Connect provider; docs/operate/sign-in.md says how
+    /// Let users sign in with this OpenID Connect provider; see docs/operate/sign-in.md
     #[arg(long, value_name = "URL", requires = "oidc_client_id", env = "BERTH_OIDC_ISSUER")]
     pub oidc_issuer: Option<String>,
-    /// What the provider knows Berth as
+    /// The client id of Berth at the provider
     #[arg(long, value_name = "ID", env = "BERTH_OIDC_CLIENT_ID")]
     pub oidc_client_id: Option<String>,
-    /// A file with the secret that the provider gave for that
+    /// A file with the client secret
     #[arg(long, value_name = "FILE", env = "BERTH_OIDC_CLIENT_SECRET")]
     pub oidc_client_secret: Option<PathBuf>,
-    /// What the provider is asked for besides openid
+    /// Scopes to request besides openid
     #[arg(long, value_name = "SCOPE", value_delimiter = ',', default_value = SCOPES,
         env = "BERTH_OIDC_SCOPES")]
     pub oidc_scopes: Vec<String>,
-    /// What the button of the portal calls the provider
+    /// The name of the provider on the portal's button
     #[arg(long, value_name = "NAME", default_value = NAME, env = "BERTH_OIDC_NAME")]
     pub oidc_name: String,
-    /// The claim with the names of users, which nobody may be able to choose freely
+    /// The claim with the name of the user; users must not be able to choose it
     #[arg(long, value_name = "CLAIM", default_value = USER_CLAIM, env = "BERTH_OIDC_USER_CLAIM")]
     pub oidc_user_claim: String,
     /// The claim with the groups of a user
@@ -58,14 +58,14 @@ pub struct SignInFlags {
     /// given several times
     #[arg(long, value_name = "RULE", value_delimiter = ';', env = "BERTH_OIDC_GROUPS")]
     pub oidc_group: Vec<GroupRule>,
-    /// Make users of people to whom a group gives a role
+    /// Create a user for everyone to whom a group gives a role
     #[arg(long, env = "BERTH_OIDC_CREATE_USERS")]
     pub oidc_create_users: bool,
-    /// Let names at the provider stand for accounts of this machine: jobs of whoever is called so act
-    /// for that account
+    /// Let names at the provider select accounts of this machine: jobs of a user run as the account of
+    /// that name
     #[arg(long, env = "BERTH_OIDC_MACHINE_ACCOUNTS")]
     pub oidc_machine_accounts: bool,
-    /// Leave this domain out of names: kim@example.com becomes kim
+    /// Strip this domain from names: kim@example.com becomes kim
     #[arg(long, value_name = "DOMAIN", env = "BERTH_OIDC_STRIP_DOMAIN")]
     pub oidc_strip_domain: Option<String>,
 }

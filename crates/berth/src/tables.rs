@@ -23,7 +23,7 @@ pub fn report(report: &Report) -> String {
     let mut out = String::new();
     section(&mut out, "Decisions", decisions(&report.decisions), "Nothing to do.");
     section(&mut out, "Placement", placement(&report.tasks), "No job.");
-    section(&mut out, "Waiting", waiting(report), "Nobody waits.");
+    section(&mut out, "Waiting", waiting(report), "No jobs wait.");
     section(&mut out, "Cost", cost(report), "Nothing costs anything.");
     if let Some(why) = &report.why {
         let _ = writeln!(out, "\nWhy {}\n{}", why.job, why_text(why));

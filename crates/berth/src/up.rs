@@ -33,47 +33,47 @@ const FIGURES_EVERY: &str = "5s";
 pub struct Up {
     #[command(flatten)]
     pub serving: Serving,
-    /// Declare GPUs instead of using those there are, such as 8xH100
+    /// Declare GPUs instead of using real ones, such as 8xH100
     #[arg(long, value_name = "DECL")]
     pub gpus: Option<String>,
-    /// Let declared GPUs tell the figures and faults that a JSON file says, for demonstrations and
-    /// tests; see docs/figures.md
+    /// Let declared GPUs report the figures and faults of a JSON file, for demonstrations and tests;
+    /// see docs/figures.md
     #[arg(long, value_name = "FILE", requires = "gpus")]
     pub gpu_recording: Option<PathBuf>,
-    /// The most power that each GPU may take, such as 500W, or by model H200=500W,L4=60W
+    /// The power limit of each GPU, such as 500W, or by model H200=500W,L4=60W
     #[arg(long, value_name = "CAPS", env = "BERTH_POWER_CAP")]
     pub power_cap: Option<String>,
-    /// Which GPUs are checked when the server starts, before they take work: `new` checks those that
-    /// the machine has never had before and those that had failed, `never` none
+    /// Which GPUs to check at startup, before they take work: `new` checks GPUs that are new to the
+    /// machine and GPUs that had failed, `never` checks none
     #[arg(long, value_enum, default_value = "new", env = "BERTH_GPU_CHECK")]
     pub gpu_check: GpuCheckFlag,
-    /// Start tasks without control groups, so that CPU and memory are not enforced
+    /// Start tasks without cgroups, so that CPU and memory limits are not enforced
     #[arg(long)]
     pub no_cgroups: bool,
-    /// How jobs are kept apart from each other and from the server: `strict` is the strictest that
-    /// the machine allows, `required` refuses to start without, `none` lets every job reach what
-    /// the server reaches
+    /// How to isolate jobs from each other and from the server: `strict` uses the strictest isolation
+    /// that the machine allows, `required` refuses to start without isolation, and with `none` every
+    /// job can reach what the server can
     #[arg(long, value_enum, default_value = "strict", env = "BERTH_ISOLATION")]
     pub isolation: IsolationFlag,
-    /// A folder of this machine that jobs of everybody may use as a volume or working directory, as
-    /// far as everybody may. Only needed without root, where all jobs have this account; whoever
-    /// starts the server needs none. Can be given several times
+    /// A folder of this machine that all jobs may use as a volume or working directory, as far as its
+    /// permissions for others allow. Only needed without root, where all jobs run as the server's
+    /// account. Can be given several times
     #[arg(long, value_name = "DIR")]
     pub share: Vec<PathBuf>,
-    /// How long the output of ended jobs is kept, such as 30d. `forever` lets nothing go
+    /// How long to keep the output of ended jobs, such as 30d, or `forever`
     #[arg(long, value_name = "TIME", default_value = KEEP_OUTPUT, env = "BERTH_KEEP_OUTPUT")]
     pub keep_output: String,
-    /// How much output of ended jobs is kept for each team, such as 50GB; the oldest goes first.
-    /// `all` lets nothing go
+    /// How much output of ended jobs to keep for each team, such as 50GB; the oldest is deleted first.
+    /// `all` sets no limit
     #[arg(
         long, value_name = "SIZE", default_value = KEEP_OUTPUT_SIZE, env = "BERTH_KEEP_OUTPUT_SIZE"
     )]
     pub keep_output_size: String,
-    /// How long the folders that ended jobs worked in are kept after their last change, with the
-    /// checkpoints in them, such as 180d
+    /// How long to keep the folders of ended jobs, with their checkpoints, after the last change, such
+    /// as 180d
     #[arg(long, value_name = "TIME", default_value = FOREVER, env = "BERTH_KEEP_FOLDERS")]
     pub keep_folders: String,
-    /// How often GPUs and tasks are measured, such as 5s; 0 measures nothing
+    /// How often to measure GPUs and tasks, such as 5s; 0 turns this off
     #[arg(long, value_name = "TIME", default_value = FIGURES_EVERY, env = "BERTH_FIGURES_EVERY")]
     pub figures_every: String,
     #[command(flatten)]
@@ -96,10 +96,10 @@ pub enum IsolationFlag {
 /// What every server has to know, wherever its jobs run.
 #[derive(Args, Debug)]
 pub struct Serving {
-    /// Where the server keeps its database, logs and keys (~/.berth)
+    /// The folder for the database, logs and keys (~/.berth)
     #[arg(long, value_name = "DIR", env = "BERTH_HOME")]
     pub home: Option<PathBuf>,
-    /// The address to listen on; any but loopback needs TLS
+    /// The address to listen on; all but loopback need TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7117", env = "BERTH_LISTEN")]
     pub listen: String,
     /// The certificate of the server, as PEM
@@ -108,46 +108,45 @@ pub struct Serving {
     /// The key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// PostgreSQL instead of the database in the home: postgres://…
+    /// Use PostgreSQL instead of the database in the home: postgres://…
     #[arg(long, value_name = "URL", env = "BERTH_DATABASE", hide_env_values = true)]
     pub database: Option<String>,
-    /// What secrets are sealed with (a file in the home); replicas share one
+    /// The key that encrypts secrets (a file in the home); replicas share one
     #[arg(long, value_name = "FILE", env = "BERTH_KEY")]
     pub key: Option<PathBuf>,
-    /// What the audit log is signed with (a file in the home); replicas share one
+    /// The key that signs the audit log (a file in the home); replicas share one
     #[arg(long, value_name = "FILE", env = "BERTH_AUDIT_KEY")]
     pub audit_key: Option<PathBuf>,
     /// Export the audit log as it grows: to a file by its whole path, or to syslog:,
     /// syslog:udp://host:514 or syslog:tcp://host:601. Can be given several times
     #[arg(long, value_name = "PLACE")]
     pub audit_export: Vec<ExportPlace>,
-    /// A network that messages about jobs may go to although it is not public, such as 10.0.0.0/8.
-    /// Can be given several times
+    /// A private network to which notifications may be sent, such as 10.0.0.0/8. Can be given several
+    /// times
     #[arg(long, value_name = "CIDR")]
     pub notify_allow: Vec<IpNet>,
-    /// What this machine is called (its host name)
+    /// The name of this machine (its host name)
     #[arg(long, value_name = "NODE")]
     pub name: Option<String>,
     /// Prices by GPU model, as YAML
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
-    /// How long leases, cost rows and events are kept one by one, such as 90d; sums stay exact.
-    /// `forever` lets nothing go
+    /// How long to keep single leases, cost rows and events, such as 90d, or `forever`; sums stay
+    /// exact
     #[arg(long, value_name = "TIME", default_value = KEEP, env = "BERTH_KEEP")]
     pub keep: String,
-    /// Grams of CO2 for each kWh of the machines, such as 380; with it, costs say how much CO2
-    /// jobs stand for
+    /// Grams of CO2 per kWh, such as 380; with it, costs include the CO2 of jobs
     #[arg(long, value_name = "GRAMS", env = "BERTH_CARBON_INTENSITY",
         value_parser = clap::value_parser!(i64).range(0..=10_000))]
     pub carbon_intensity: Option<i64>,
-    /// How the server logs
+    /// The format of the server's log
     #[arg(long, value_enum, default_value = "text")]
     pub log_format: LogFormat,
-    /// Connections at once in all; fewer where the system allows fewer open files
+    /// The most connections at once; fewer if the system allows fewer open files
     #[arg(long, value_name = "N", default_value_t = ConnectionLimits::ALL as u32,
         value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS")]
     pub max_connections: u32,
-    /// Connections at once from one address that is not this machine's
+    /// The most connections at once from one address of another machine
     #[arg(long, value_name = "N", default_value_t = ConnectionLimits::PER_ADDRESS as u32,
         value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS_PER_ADDRESS")]
     pub max_connections_per_address: u32,
@@ -168,7 +167,8 @@ pub fn run(up: &Up) -> Result<()> {
     let power = up.power_cap.as_deref().map(str::parse::<PowerCaps>).transpose();
     let power = power.map_err(|error| Failure::usage(format!("--power-cap: {error}")))?;
     let power = power.unwrap_or_default();
-    let exe = std::env::current_exe().map_err(|error| Failure::io("finding myself", &error))?;
+    let exe =
+        std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
     let files = OpenFiles::raise();
     let place = Place::Machine {
         gpus,
@@ -380,7 +380,7 @@ fn prices(up: &Serving) -> Result<BTreeMap<Name, Micros>> {
 pub fn home(named: Option<&Path>) -> Result<PathBuf> {
     let own = || std::env::home_dir().map(|home| home.join(".berth"));
     let home = named.map(Path::to_owned).or_else(own);
-    home.ok_or_else(|| Failure::usage("there is no home folder; name one with --home"))
+    home.ok_or_else(|| Failure::usage("there is no home folder; set one with --home"))
 }
 
 pub fn host_name() -> String {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 #[derive(Args, Debug, Clone, Copy)]
 pub struct Watch {
-    /// Show it again whenever it changes
+    /// Show the answer again whenever it changes
     #[arg(short, long)]
     watch: bool,
 }

@@ -129,11 +129,11 @@ macro_rules! pairs {
 /// In the order in which a file is written: what, whose, where, when, how.
 pub const KEYS: &[Key] = &[
     one!(name -'n' Value: values::job_name => put::text, "bert-sft",
-        "what the job is called; without one it is named after its command"),
+        "name of the job (after its command)"),
     one!(kind Value: values::word(blocks::KINDS) => put::word(blocks::KINDS), "notebook",
         "job, notebook or service (job)"),
     one!(team -'t' Value: values::plain_name => put::text, "nlp",
-        "whose GPUs it uses and who pays (your default team)"),
+        "team whose GPUs it uses and who pays (your default team)"),
     one!(project -'p' Value: values::plain_name => put::text, "llama",
         "which project it is charged to"),
     one!(experiment Value: values::plain_name => put::text, "lr-study",
@@ -141,16 +141,16 @@ pub const KEYS: &[Key] = &[
     one!(nodes -'N' Value: values::up_to(blocks::MOST_NODES) => put::raw, "4",
         "how many equal parts it has, each on one machine; all start together (1)"),
     list!(gpus "gpus" -'g': values::few(blocks::MOST_ENTRIES, put::read_gpus) => put::gpus, "H100:8",
-        "GPUs of each node: 1, H100:8, L4, 24GB+, 0.5, 10GB, A100/1g.10gb, shared, or \
+        "GPUs of each node: 1, H100:8 or 8xH100, L4, 24GB+, 0.5, 10GB, A100/1g.10gb, shared, or \
          alternatives, best first (none)"),
     one!(cpu -'c' Value: put::read_cpu => put::raw, "16",
-        "CPU cores of each node (no claim)"),
+        "CPU cores of each node (no request)"),
     one!(memory -'m' Value: values::memory => put::raw, "128GB",
-        "memory of each node (no claim)"),
+        "memory of each node (no request)"),
     one!(time Value: values::some_span => put::raw, "72h",
         "how long it may run: 90m, 3d or 1-12:00:00 (the cluster's limit)"),
     one!(deadline Value: values::when => put::when, "2026-12-01T09:00Z",
-        "when it must be done: a moment, or a time from now such as 2d"),
+        "when it must be done: a time, or a time from now such as 2d"),
     one!(budget Value: values::dollars => put::raw, "$4000",
         "what it may cost in all; it is stopped with its checkpoint and paused there"),
     one!(spot Value: values::word(blocks::SPOTS) => put::word(blocks::SPOTS), "auto",
@@ -158,7 +158,7 @@ pub const KEYS: &[Key] = &[
     one!(priority Value: values::priority => put::priority, "high",
         "a class such as high, or a number (normal)"),
     one!(preemptible Value: boolean => put::raw, "false",
-        "whether it may be stopped for others and run on later (true)"),
+        "whether other jobs may preempt it (true)"),
     one!(place Value: values::plain_name => put::text, "rack",
         "what its nodes must share: any, nvlink, node, rack or another level; apart: one on each \
          machine (any)"),
@@ -194,7 +194,7 @@ pub const KEYS: &[Key] = &[
         "how often it is run again: after trouble with machines (forever), after its own failure \
          (0), out of memory (0)"),
     list!(notify "notify": blocks::notifies => put::notifies, "['slack:#nlp-train']",
-        "who hears of it: slack:#channel, webhook:name or a URL; {to, on} chooses from start, \
+        "who is notified: slack:#channel, webhook:name or a URL; {to, on} chooses from start, \
          done, failed, preempted, budget"),
     one!(array -'a' Value: blocks::array => crate::array::write, "0-99%8",
         "runs it once for each number, 8 at a time; SLURM_ARRAY_TASK_ID says which"),
@@ -202,14 +202,14 @@ pub const KEYS: &[Key] = &[
         "runs it once for each combination of values, each in a variable of its name; {zip: {…}} \
          takes them side by side"),
     list!(after "after": values::few(blocks::MOST_AFTER, blocks::after) => put::after, "[prepare]",
-        "jobs that must have ended well before, by name or number; {ok, any, notok, start: […]} \
+        "jobs that must succeed before, by name or number; {ok, any, notok, start: […]} \
          says otherwise"),
     one!(singleton Switch: boolean => put::raw, "true",
         "one job of this name and user at a time (false)"),
     one!(begin -'b' Value: values::when => put::when, "6h",
-        "not before: a moment, or a time from now"),
+        "not before: a time, or a time from now"),
     one!(hold -'H' Switch: boolean => put::raw, "true",
-        "waits until it is released (false)"),
+        "waits until `berth resume` (false)"),
     one!(schedule Value: blocks::schedule => put::schedule, "{cron: '0 3 * * *', timezone: '+01:00'}",
         "runs it again and again: five fields of cron or @daily, in UTC or at an offset"),
     list!(open "open": blocks::tools => put::words(blocks::TOOLS), "[jupyter, ssh]",
@@ -230,9 +230,9 @@ pub const KEYS: &[Key] = &[
     pairs!(labels "label" Pairs: values::labels, "{owner: kim}",
         "labels to find it by"),
     list!(tags "tag": values::few(blocks::MOST_ENTRIES, values::tags) => put::texts, "[baseline]",
-        "words to find it by"),
+        "tags to find it by"),
     one!(comment Value: values::any_text => put::text, "second try",
-        "a remark for people"),
+        "a comment"),
     one!(run Rest: blocks::command => put::command, "python train.py --epochs 3",
         "the command: a script for the shell, or a list of a program and its arguments"),
 ];

@@ -140,7 +140,7 @@ fn every_command_is_read() {
 }
 
 /// The commands that do something, with the words that lead to them.
-fn leaves(command: &clap::Command, path: &str) -> Vec<String> {
+pub fn leaves(command: &clap::Command, path: &str) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
     let leaves: Vec<String> = below
         .flat_map(|below| leaves(below, format!("{path} {}", below.get_name()).trim()))

@@ -13,7 +13,7 @@ pub struct Files {
     /// Files or folders of them (YAML); `-` reads standard input
     #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
     pub files: Vec<PathBuf>,
-    /// Remove teams, queues and projects that are in no file
+    /// Delete teams, queues and projects that no file has
     #[arg(long)]
     pub prune: bool,
 }
@@ -22,10 +22,10 @@ pub struct Files {
 pub struct Apply {
     #[command(flatten)]
     files: Files,
-    /// Only say what would change, as `berth diff` does
+    /// Only show what would change, as `berth diff` does
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before something is removed
+    /// Do not ask before deleting
     #[arg(short, long)]
     yes: bool,
 }
@@ -34,7 +34,7 @@ pub struct Apply {
 pub struct Diff {
     #[command(flatten)]
     files: Files,
-    /// End with 1 where something would change
+    /// Exit with 1 if something would change
     #[arg(long)]
     exit_code: bool,
 }
@@ -141,7 +141,7 @@ fn page(changes: Changes) -> Page<Changes> {
 fn text(changes: &Changes, look: &Look) -> String {
     let lines: Vec<String> = changes.changes.iter().map(|change| line(change, look)).collect();
     match (lines.is_empty(), changes.applied) {
-        (true, _) => "Everything is as the files say.\n".to_owned(),
+        (true, _) => "No changes: the cluster matches the files.\n".to_owned(),
         (false, true) => format!("{}\n\nApplied.\n", lines.join("\n")),
         (false, false) => format!("{}\n\nNothing was changed.\n", lines.join("\n")),
     }
@@ -194,7 +194,7 @@ mod tests {
              Nothing was changed.\n"
         );
         let none = Changes { changes: Vec::new(), applied: true };
-        assert_eq!(text(&none, &Look::fixed()), "Everything is as the files say.\n");
+        assert_eq!(text(&none, &Look::fixed()), "No changes: the cluster matches the files.\n");
     }
 
     #[test]

@@ -30,8 +30,8 @@ impl Ended {
         let text = match self {
             Ended::Over(job) => ending(job, &context.look()),
             Ended::Left(job) => format!(
-                "\nDetached; the job goes on. Back with `berth logs -f {job}`, end it with \
-                 `berth stop {job}`."
+                "\nDetached; the job continues. Show its output with `berth logs -f {job}`, stop it \
+                 with `berth stop {job}`."
             ),
         };
         show::note(&text);

@@ -11,9 +11,9 @@ use clap::{Args, Subcommand};
 
 #[derive(Subcommand, Debug)]
 pub enum Audit {
-    /// Changes and refused requests, newest first
+    /// List changes and refused requests, newest first
     List(List),
-    /// Check that the log is whole and that neither it nor anybody's rights were changed
+    /// Check that nobody has tampered with the log or with permissions
     Verify,
     /// Sign the log with a new key from now on; old rows stay verifiable
     RotateKey,
@@ -27,10 +27,10 @@ pub struct List {
     /// Of this kind, such as submit_job
     #[arg(long, value_name = "WHAT")]
     what: Option<String>,
-    /// Since: a moment, or a time ago such as 2d
+    /// Since: a time, or a time ago such as 2d
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
-    /// Requests that were refused, and nothing else
+    /// Only refused requests
     #[arg(long)]
     refused: bool,
     /// How many to show
@@ -48,7 +48,7 @@ pub async fn run(context: &Context, args: &Audit) -> Result<()> {
             let names =
                 |list: &AuditList| list.rows.iter().map(|row| row.seq.to_string()).collect();
             let older = |list: &AuditList| match list.next {
-                Some(_) => vec!["There are older ones; --limit shows more.".to_owned()],
+                Some(_) => vec!["older rows are left out; --limit shows more".to_owned()],
                 None => Vec::new(),
             };
             context.show(&Page::new(rows, text, names).remarks(older))
@@ -111,7 +111,7 @@ fn text(list: &AuditList, look: &Look) -> String {
         cells.push(row.detail.as_str().into());
         table.row(cells);
     }
-    table.or(look, "Nothing was changed.")
+    table.or(look, "No entries.")
 }
 
 async fn verify(context: &Context) -> Result<()> {

@@ -11,16 +11,16 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand, Debug)]
 pub enum Budget {
-    /// Budgets, and what is left of them
+    /// List budgets and what is left of them
     List,
-    /// Give a queue a budget, or change it
+    /// Set the budget of a queue
     Set(Set),
-    /// How the budget of a queue burns down, and when it will be spent
+    /// Show how the budget of a queue burns down and when it will be spent
     Forecast {
         #[arg(value_name = "QUEUE", add = complete::queues())]
         queue: String,
     },
-    /// Remove the budget of a queue
+    /// Delete the budget of a queue
     Rm {
         #[arg(value_name = "QUEUE", add = complete::queues())]
         queue: String,
@@ -34,13 +34,13 @@ pub struct Set {
     /// Dollars, such as 5000
     #[arg(value_name = "LIMIT")]
     limit: Micros,
-    /// Over which time
+    /// The period of the budget
     #[arg(long, value_enum, default_value = "month")]
     per: Period,
     /// What happens when it is spent
     #[arg(long, value_enum, default_value = "notify")]
     action: Action,
-    /// Tell when so much of it is spent, such as 80%; once for each
+    /// Alert when this share is spent, such as 80%; give it again for several
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_values = ["80%", "100%"])]
     at: Vec<i64>,
 }
@@ -55,13 +55,13 @@ enum Period {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Action {
-    /// Tell, and go on
+    /// Alert, and continue
     Notify,
-    /// Start nothing new
+    /// Start no new jobs
     Block,
-    /// Let others go first
+    /// Let the jobs of other queues go first
     LowerPriority,
-    /// Stop what runs, with its checkpoint
+    /// Checkpoint and stop running jobs
     Pause,
 }
 

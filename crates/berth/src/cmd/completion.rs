@@ -45,8 +45,8 @@ pub fn run(args: &Completion) -> Result<()> {
         Some(shell) => shell,
         None => usual(std::env::var("SHELL").ok().as_deref())?,
     };
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::io("finding where this program lies", &error))?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
     let script = script(shell, &program.display().to_string())?;
     match args.install {
         true => install(shell, &script),
@@ -58,7 +58,7 @@ pub fn run(args: &Completion) -> Result<()> {
 fn usual(path: Option<&str>) -> Result<Shell> {
     let name = path.and_then(|path| path.rsplit('/').next());
     name.and_then(|name| Shell::from_str(name, true).ok()).ok_or_else(|| {
-        Failure::usage("it is not clear which shell this is")
+        Failure::usage("$SHELL does not name a known shell")
             .next("Name it: `berth completion bash`, zsh, fish, elvish or powershell.")
     })
 }

@@ -8,9 +8,9 @@ use clap::Subcommand;
 
 #[derive(Subcommand, Debug)]
 pub enum Config {
-    /// The settings of this program, and which of flag, variable and file won for each
+    /// Show the settings of this program and where each comes from
     Explain,
-    /// The settings of the server, and where each comes from
+    /// Show the settings of the server and where each comes from
     Server,
 }
 

@@ -23,13 +23,13 @@ pub struct Jobs {
 pub struct Stop {
     #[command(flatten)]
     jobs: Jobs,
-    /// Kill it without the time it has to save
+    /// Kill the jobs without time to save
     #[arg(long)]
     now: bool,
-    /// Only say what that would lose
+    /// Only show what would be lost
     #[arg(long)]
     preview: bool,
-    /// Ask nothing, as `stop` does anyway
+    /// Do not ask (stop never asks)
     #[arg(short, long)]
     yes: bool,
 }
@@ -89,10 +89,10 @@ pub struct Clone {
     /// A job, by number or name
     #[arg(value_name = "JOB", add = complete::all_jobs())]
     job: String,
-    /// Go on from the checkpoint of the old one
+    /// Continue from the checkpoint of the old job
     #[arg(long)]
     resume: bool,
-    /// Come back at once, as `clone` does anyway
+    /// Return at once (clone always does)
     #[arg(short, long)]
     detach: bool,
     #[command(flatten)]
@@ -127,7 +127,7 @@ fn change(pairs: &[String]) -> Result<JobChange> {
     let mut change = JobChange::default();
     for pair in pairs {
         let (key, value) = pair.split_once('=').ok_or_else(|| {
-            Failure::usage(format!("`{pair}` is no change"))
+            Failure::usage(format!("`{pair}` is not a change"))
                 .next("Write KEY=VALUE, such as priority=high.")
         })?;
         let text = Some(value.to_owned());

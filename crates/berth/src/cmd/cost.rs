@@ -12,10 +12,10 @@ use std::fmt::Write;
 
 #[derive(Args, Debug)]
 pub struct Cost {
-    /// Sums by any of team, project, experiment, user and job, separated by commas
+    /// Group by team, project, experiment, user or job, separated by commas
     #[arg(long, value_name = "KEYS", default_value = "team", value_delimiter = ',', value_parser = key)]
     by: Vec<CostKey>,
-    /// From: a moment, or a time ago such as 30d (the first of this month)
+    /// From: a time, or a time ago such as 30d (the first of this month)
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     from: Option<At>,
     /// Up to (now)
@@ -31,13 +31,13 @@ pub struct Cost {
     user: Option<String>,
     #[arg(long, value_name = "JOB", add = complete::all_jobs())]
     job: Option<String>,
-    /// By the day or hour, of the first key
+    /// By day or hour, for the first key of --by
     #[arg(long, value_enum, value_name = "STEP", conflicts_with_all = ["rows", "idle"])]
     over: Option<Over>,
-    /// The newest so many single rows that the sums are made of
+    /// Show the newest N single rows that the sums consist of
     #[arg(long, value_name = "N", conflicts_with = "idle")]
     rows: Option<u32>,
-    /// What was paid for and brought nothing, by cause
+    /// Show cost that brought nothing, by cause
     #[arg(long, conflicts_with_all = ["project", "experiment", "user", "job"])]
     idle: bool,
     /// Print comma-separated values
@@ -151,7 +151,7 @@ fn text(report: &CostReport, look: &Look) -> String {
             (has_energy && has_carbon).then(|| Cell::from(row.carbon_mg.map(words::grams)));
         table.row(keys.chain(sums).chain(energy).chain(carbon).collect());
     }
-    let mut out = table.or(look, "Nothing was spent.");
+    let mut out = table.or(look, "No costs.");
     let (from, to) = (look.at(report.from), look.at(report.to));
     let total = words::money(report.total_micros);
     let energy = report.energy_mj.map(|energy| format!(", {}", words::energy(energy / 1_000)));
@@ -159,7 +159,7 @@ fn text(report: &CostReport, look: &Look) -> String {
     let _ = writeln!(out, "\ntotal {total}{energy} from {from} to {to}");
     if report.idle_micros != 0 {
         let idle = words::money(report.idle_micros);
-        let _ = writeln!(out, "idle  {idle}: what machines cost while nobody held them");
+        let _ = writeln!(out, "idle  {idle}: cost of machines while no job held them");
     }
     out
 }
@@ -194,7 +194,7 @@ nlp   llama    $3,010.00       1.00     2
 nlp   -            $5.00       1.00     2
 
 total $3,015.00 from 2026-11-01 00:00 to 15:00
-idle  $40.00: what machines cost while nobody held them
+idle  $40.00: cost of machines while no job held them
 ";
         assert_eq!(text(&report, &Look::fixed()), expect);
         assert_eq!(names(&report), ["nlp/llama", "nlp/"]);

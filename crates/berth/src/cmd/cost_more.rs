@@ -58,7 +58,7 @@ fn series_text(found: &CostSeries, look: &Look) -> String {
             table.row(vec![first.take().into(), key.into(), words::money(*amount).into()]);
         }
     }
-    let mut out = table.or(look, "Nothing was spent.");
+    let mut out = table.or(look, "No costs.");
     let _ = writeln!(out, "\ntotal {}", words::money(found.total_micros));
     out
 }
@@ -104,7 +104,7 @@ fn rows_text(found: &CostLines, look: &Look) -> String {
             words::money(line.amount_micros).into(),
         ]);
     }
-    table.or(look, "There are no rows.")
+    table.or(look, "No rows.")
 }
 
 pub async fn idle(context: &Context, of: CostQuery, wants_csv: bool) -> Result<()> {
@@ -167,8 +167,8 @@ fn forecast_text(found: &BudgetForecast, look: &Look) -> String {
     let mut out = table.text(look);
     let limit = words::money(found.limit_micros);
     let _ = match found.runs_out_at {
-        Some(at) => writeln!(out, "\nthe limit of {limit} is met ~{}", look.at(at)),
-        None => writeln!(out, "\nthe limit of {limit} is not met until then"),
+        Some(at) => writeln!(out, "\nthe limit of {limit} is reached ~{}", look.at(at)),
+        None => writeln!(out, "\nthe limit of {limit} is not reached until then"),
     };
     out
 }

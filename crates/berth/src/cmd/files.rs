@@ -54,10 +54,10 @@ pub struct Copy {
     /// A file of a job, such as 17:out/model.pt
     #[arg(value_name = "JOB:PATH")]
     from: String,
-    /// Where to; a folder, a file, or - for standard output
+    /// The destination: a folder, a file, or - for standard output
     #[arg(value_name = "LOCAL", default_value = ".")]
     to: PathBuf,
-    /// Take the place of a file that is there
+    /// Overwrite an existing file
     #[arg(short, long)]
     force: bool,
 }
@@ -67,7 +67,7 @@ pub async fn copy(context: &Context, args: &Copy) -> Result<()> {
         Some((job, path)) if !job.is_empty() && !path.trim_matches('/').is_empty() => (job, path),
         _ => {
             let what = format!("`{}` is no file of a job", args.from);
-            return Err(Failure::usage(what).next("name it as JOB:PATH, such as 17:out/model.pt"));
+            return Err(Failure::usage(what).next("Write JOB:PATH, such as 17:out/model.pt."));
         }
     };
     let query = JobFileQuery { path: path.to_owned() };
@@ -78,8 +78,8 @@ pub async fn copy(context: &Context, args: &Copy) -> Result<()> {
     let name = path.trim_matches('/').rsplit('/').next().unwrap_or_default();
     let to = if args.to.is_dir() { args.to.join(name) } else { args.to.clone() };
     if to.exists() && !args.force {
-        let what = format!("{} is there already", to.display());
-        return Err(Failure::usage(what).next("use --force to replace it, or another name"));
+        let what = format!("{} already exists", to.display());
+        return Err(Failure::usage(what).next("Overwrite it with --force, or choose another name."));
     }
     let mut pieces = context.client()?.file(job, &query).await?;
     let length = pieces.length();

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Args, Debug)]
 pub struct GpuCheck {
-    /// The GPU of this machine, by its number or its UUID, as `nvidia-smi -L` lists them
+    /// The GPU of this machine, by number or UUID, as `nvidia-smi -L` lists them
     #[arg(long, value_name = "GPU")]
     gpu: String,
 }
@@ -27,7 +27,8 @@ pub fn run(context: &Context, args: &GpuCheck) -> Result<()> {
         let next = "A check needs the GPU for itself, with its memory: end the process first.";
         return Err(Failure::new(Exit::Failed, detail).next(next));
     }
-    let exe = std::env::current_exe().map_err(|error| Failure::io("finding myself", &error))?;
+    let exe =
+        std::env::current_exe().map_err(|error| Failure::io("finding this program", &error))?;
     let launcher = Launcher { exe, args: vec![crate::HELPER.into()] };
     let wide = context.format == Format::Wide;
     let step = |doing: &str| {

@@ -14,13 +14,13 @@ use clap::Subcommand;
 
 #[derive(Subcommand, Debug)]
 pub enum User {
-    /// People, with their roles
+    /// List users and their roles
     List,
-    /// Add a person
+    /// Add a user
     Add {
         #[arg(value_name = "USER")]
         user: String,
-        /// A role for the whole cluster: viewer, operator or admin, among others
+        /// A role in the whole cluster, such as viewer, operator or admin
         #[arg(long, value_parser = role)]
         role: Option<Role>,
     },
@@ -39,13 +39,13 @@ pub enum User {
 
 #[derive(Subcommand, Debug)]
 pub enum Team {
-    /// Teams
+    /// List teams
     List,
     /// Add a team
     Add {
         #[arg(value_name = "TEAM")]
         team: String,
-        /// The team above it
+        /// The parent team
         #[arg(long, value_name = "TEAM", add = complete::teams())]
         parent: Option<String>,
     },
@@ -61,12 +61,12 @@ pub enum Team {
 
 #[derive(Subcommand, Debug)]
 pub enum Member {
-    /// Members of a team
+    /// List the members of a team
     List {
         #[arg(value_name = "TEAM", add = complete::teams())]
         team: String,
     },
-    /// Give a person a role in a team
+    /// Add a member, or change the role of one
     Set {
         #[arg(value_name = "TEAM", add = complete::teams())]
         team: String,
@@ -76,7 +76,7 @@ pub enum Member {
         #[arg(value_parser = role)]
         role: Role,
     },
-    /// Take a person out of a team
+    /// Remove a member
     Rm {
         #[arg(value_name = "TEAM", add = complete::teams())]
         team: String,
@@ -87,13 +87,13 @@ pub enum Member {
 
 #[derive(Subcommand, Debug)]
 pub enum Project {
-    /// Projects
+    /// List projects
     List,
     /// Add a project to a team
     Add {
         #[arg(value_name = "PROJECT")]
         project: String,
-        /// Its team (the one that is set)
+        /// The team (your default team)
         #[arg(short, long, value_name = "TEAM", add = complete::teams())]
         team: Option<String>,
     },
@@ -126,7 +126,12 @@ pub async fn user(context: &Context, args: &User) -> Result<()> {
         }
         User::Add { user, role } => {
             let body = UserCreate { name: user.clone(), cluster_role: *role };
-            context.done(client.create_user(&body).await?, |user| user.name.clone())
+            let added = client.create_user(&body).await?;
+            context.done(
+                added,
+                |user| user.name.clone(),
+                |user| format!("Added user {}", user.name),
+            )
         }
         User::Rm { user, force, yes } => {
             deletion::confirm(client, Deletion::User(user), *yes).await?;
@@ -146,7 +151,7 @@ fn users(all: &Items<UserRow>, look: &Look) -> String {
             look.at(user.created).into(),
         ]);
     }
-    table.or(look, "Nobody.")
+    table.or(look, "No users.")
 }
 
 /// `nlp:team_lead, vision:viewer`.
@@ -171,7 +176,12 @@ pub async fn team(context: &Context, args: &Team) -> Result<()> {
         }
         Team::Add { team, parent } => {
             let body = TeamRow { name: team.clone(), parent: parent.clone() };
-            context.done(client.create_team(&body).await?, |team| team.name.clone())
+            let added = client.create_team(&body).await?;
+            context.done(
+                added,
+                |team| team.name.clone(),
+                |team| format!("Added team {}", team.name),
+            )
         }
         Team::Rm { team, yes } => {
             deletion::confirm(client, Deletion::Team(team), *yes).await?;
@@ -198,7 +208,8 @@ pub async fn member(context: &Context, args: &Member) -> Result<()> {
         }
         Member::Set { team, user, role } => {
             let member = client.set_member(team, user, &MemberSet { role: *role }).await?;
-            context.done(member, |m| format!("{} is {} in {}", m.user, m.role.word(), m.team))
+            let said = |m: &MemberRow| format!("Made {} {} of {}", m.user, m.role.word(), m.team);
+            context.done(member, |member| member.user.clone(), said)
         }
         Member::Rm { team, user } => {
             client.delete_member(team, user).await?;
@@ -225,7 +236,9 @@ pub async fn project(context: &Context, args: &Project) -> Result<()> {
         Project::Add { project, team } => {
             let team = team_of(context, team.as_deref()).await?;
             let body = ProjectRow { name: project.clone(), team };
-            context.done(client.create_project(&body).await?, |project| project.name.clone())
+            let added = client.create_project(&body).await?;
+            let said = |project: &ProjectRow| format!("Added project {}", project.name);
+            context.done(added, |project| project.name.clone(), said)
         }
         Project::Rm { project, force, yes } => {
             deletion::confirm(client, Deletion::Project(project), *yes).await?;
@@ -241,8 +254,8 @@ pub async fn team_of(context: &Context, named: Option<&str>) -> Result<String> {
         return Ok(team);
     }
     context.client()?.me().await?.default_team.ok_or_else(|| {
-        Failure::usage("it is not clear which team is meant")
-            .next("Name it with --team, or set `team` in .berth.toml or BERTH_TEAM.")
+        Failure::usage("no team is set, and you are in several")
+            .next("Choose one with --team, or set `team` in .berth.toml or BERTH_TEAM.")
     })
 }
 

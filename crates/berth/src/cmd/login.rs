@@ -16,10 +16,10 @@ const SLOWER: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 pub struct Login {
-    /// Take a token instead, which is asked for, or read from standard input
+    /// Use a token, from a prompt or standard input
     #[arg(long)]
     token: bool,
-    /// Show the address alone, and open no browser
+    /// Only show the address, without opening a browser
     #[arg(long)]
     no_browser: bool,
 }
@@ -48,7 +48,7 @@ fn signed_in(me: &Me, look: &Look) -> String {
 }
 
 fn user_file(context: &Context) -> Result<&UserFile> {
-    let missing = || Failure::usage("there is no home folder to keep a token in; set HOME");
+    let missing = || Failure::usage("there is no home folder to save the token in; set HOME");
     context.settings.user_file().ok_or_else(missing)
 }
 
@@ -70,8 +70,8 @@ async fn wait(client: &Client, started: &DeviceStarted) -> Result<TokenCreated> 
     let end = Instant::now() + Duration::from_secs(started.expires_in.into());
     let poll = DevicePoll { device_code: started.device_code.clone() };
     let over = || {
-        let failure = Failure::new(Exit::Refused, "nobody has approved the code in time");
-        failure.next("run `berth login` again, or take a token: `berth login --token`")
+        let failure = Failure::new(Exit::Refused, "the code expired before it was approved");
+        failure.next("Run `berth login` again, or use a token: `berth login --token`.")
     };
     while Instant::now() < end {
         tokio::time::sleep(pause).await;

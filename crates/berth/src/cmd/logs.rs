@@ -23,40 +23,40 @@ pub struct Logs {
     /// A job, by number or name
     #[arg(value_name = "JOB", add = complete::all_jobs())]
     job: String,
-    /// Go on until it ends, and say how
+    /// Follow the output until the job ends, and say how it ended
     #[arg(short, long)]
     follow: bool,
-    /// Printed since: a moment, or a time ago such as 2h
+    /// Since: a time, or a time ago such as 2h
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
-    /// Only the last lines
+    /// Only the last N lines
     #[arg(short = 'n', long, value_name = "LINES")]
     tail: Option<u32>,
     /// Only lines with this text
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// The text is a regular expression
+    /// Treat the text of --search as a regular expression
     #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
     regex: bool,
-    /// Capital letters are the same as small ones
+    /// Ignore case
     #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
     ignore_case: bool,
-    /// In all attempts
+    /// Search all attempts
     #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
     everywhere: bool,
-    /// Only say how many lines there are
+    /// Only count the lines
     #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
     count: bool,
-    /// Put the time before each line, to a fifth of a second
+    /// Show the time of each line, to a fifth of a second
     #[arg(long)]
     timestamps: bool,
     /// Only what this rank of the job printed; with --task, this rank of the task
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
-    /// Only what this node's part of the job printed
+    /// Only the output of this node's part of the job
     #[arg(long, value_name = "N")]
     task: Option<u32>,
-    /// This attempt, from 0 (the last)
+    /// The attempt, from 0 (the last)
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
 }

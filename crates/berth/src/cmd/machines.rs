@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Args, Debug)]
 pub struct Gpus {
-    /// What they did since then, over time: a moment, or a time ago such as 2h
+    /// Show one figure over time, since a time or a time ago such as 2h
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
-    /// Which figure of it (utilization)
+    /// The figure to show (utilization)
     #[arg(long, value_name = "FIGURE")]
     figure: Option<String>,
     #[command(flatten)]
@@ -42,16 +42,16 @@ fn remarks(all: &Items<Gpu>) -> Vec<String> {
     let declared = any.then(|| words::DECLARED.to_owned());
     let held = all.items.iter().filter_map(|gpu| {
         let held = gpu.held.as_ref()?;
-        Some(format!("{}: {held}; it is not used until then", gpu.node))
+        Some(format!("{}: {held}; Berth does not use it until then", gpu.node))
     });
     let failed = all.items.iter().filter(|gpu| !gpu.healthy).filter_map(|gpu| {
         let (why, node, index) = (gpu.failed.as_ref()?, &gpu.node, gpu.index);
         let again = format!("berth uncordon {node} --gpu {index}");
-        Some(format!("GPU {index} of {node} has failed, {why}; `{again}` when it is well again"))
+        Some(format!("GPU {index} of {node} has failed: {why}; run `{again}` when it is repaired"))
     });
     let checking = all.items.iter().filter_map(|gpu| {
         let (why, node, index) = (gpu.checking.as_ref()?, &gpu.node, gpu.index);
-        Some(format!("GPU {index} of {node} is checked before it takes work: {why}"))
+        Some(format!("GPU {index} of {node} is being checked before it takes work: {why}"))
     });
     declared.into_iter().chain(held).chain(failed).chain(checking).collect()
 }
@@ -159,7 +159,7 @@ fn each_gpu(gpus: &[Gpu]) -> Table {
 
 #[derive(Args, Debug)]
 pub struct Nodes {
-    /// These machines (all)
+    /// Only these nodes
     #[arg(value_name = "NODE", add = complete::nodes())]
     nodes: Vec<String>,
     #[command(flatten)]
@@ -187,7 +187,7 @@ pub async fn nodes(context: &Context, args: &Nodes) -> Result<()> {
 fn troubles(all: &Items<Node>) -> Vec<String> {
     let troubled = all.items.iter().filter_map(|node| {
         let trouble = node.trouble.as_ref()?;
-        Some(format!("{} starts nothing until it can again: {trouble}", node.name))
+        Some(format!("{} starts no jobs until this is fixed: {trouble}", node.name))
     });
     troubled.collect()
 }
@@ -197,7 +197,7 @@ fn nodes_text(all: &Items<Node>, look: &Look) -> String {
     let open = all.items.iter().filter(|node| node.isolation == Some(NodeIsolation::None));
     for node in open {
         text += &format!(
-            "\nWarning: jobs on {} are not isolated. Each reaches what the server reaches.\n",
+            "\nWarning: jobs on {} are not isolated. Each can reach what the server can.\n",
             node.name
         );
     }
@@ -276,7 +276,7 @@ fn state(node: &Node, look: &Look) -> Cell {
 
 #[derive(Args, Debug)]
 pub struct NodeArgs {
-    /// Machines
+    /// Nodes
     #[arg(value_name = "NODE", required = true, add = complete::nodes())]
     nodes: Vec<String>,
 }
@@ -297,7 +297,7 @@ pub struct DrainArgs {
     /// Why; `berth nodes` shows it until the node takes work again
     #[arg(long, value_name = "TEXT", conflicts_with = "preview")]
     reason: Option<String>,
-    /// Only say what would be stopped, and what that would lose
+    /// Only show what would be stopped and lost
     #[arg(long)]
     preview: bool,
 }
@@ -316,10 +316,10 @@ pub async fn drain(context: &Context, args: &DrainArgs) -> Result<()> {
 pub struct UncordonArgs {
     #[command(flatten)]
     nodes: NodeArgs,
-    /// Put only this GPU back, which had failed, if it passes a check
+    /// Put only this failed GPU back, if it passes a check
     #[arg(long, value_name = "GPU")]
     gpu: Option<u32>,
-    /// Put the GPU back as it is
+    /// Put the GPU back without a check
     #[arg(long, requires = "gpu")]
     no_check: bool,
 }

@@ -23,16 +23,16 @@ pub struct Metrics {
     /// A job, by number or name
     #[arg(value_name = "JOB", add = complete::all_jobs())]
     job: String,
-    /// From: a moment, or a time ago such as 1h (the start of the job)
+    /// From: a time, or a time ago such as 1h (the start of the job)
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
     /// Up to (now, or the end of the job)
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     until: Option<At>,
-    /// The time that one point stands for, such as 30s
+    /// The time between points, such as 30s
     #[arg(long, value_name = "TIME")]
     step: Option<String>,
-    /// Some of the figures, separated by commas, such as cpu,memory
+    /// Only these figures, separated by commas, such as cpu,memory
     #[arg(long, value_name = "NAMES")]
     figure: Option<String>,
     #[command(flatten)]

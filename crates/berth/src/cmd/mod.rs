@@ -62,15 +62,15 @@ pub enum Command {
     Up(Box<up::Up>),
     /// Start the server of a Kubernetes cluster
     Kube(Box<kube::Kube>),
-    /// Hold the GPU of this pod for others that have fractions of it
+    /// Hold the GPU of this pod, which other pods share (used by Berth itself)
     Reserve(reserve::Reserve),
-    /// Tell what the GPUs of a Kubernetes node do, where no exporter of NVIDIA's does
+    /// Export GPU metrics of a Kubernetes node that has no NVIDIA exporter
     NodeAgent(node_agent::NodeAgent),
-    /// Read a backup into an empty database, while no server runs
+    /// Restore a backup into an empty database while no server runs
     Restore(restore::Restore),
     #[command(flatten)]
     Client(ClientCommand),
-    /// Plan, settle and check worlds without a cluster
+    /// Simulate scheduling without a cluster
     #[command(subcommand, arg_required_else_help = true)]
     Sim(sim::Sim),
 }
@@ -78,10 +78,10 @@ pub enum Command {
 /// What asks the server, or about it.
 #[derive(Subcommand, Debug)]
 pub enum ClientCommand {
-    /// Run a job and show what it prints
+    /// Run a job and show its output
     #[command(override_usage = RUN_USAGE)]
     Run(Box<run::Run>),
-    /// Say where and when a job would run and what it would cost, and run nothing
+    /// Show where and when a job would run and what it would cost, without running it
     #[command(override_usage = PLAN_USAGE)]
     Plan(Box<run::Plan>),
     /// List jobs
@@ -91,112 +91,112 @@ pub enum ClientCommand {
     Describe(describe::Describe),
     /// Show what happened to jobs, nodes and teams
     Events(events::Events),
-    /// Say why a job waits, until when, and what would start it sooner
+    /// Explain why a job waits, until when, and what would start it sooner
     Why(why::Why),
-    /// Show what a job printed
+    /// Show the output of a job
     Logs(logs::Logs),
-    /// Show what became of a job over time, and who it gave way to
+    /// Show when a job waited, ran and was preempted, and by which job
     Timeline(timeline::TimelineArgs),
-    /// List what is in the folder of a job
+    /// List the files in the folder of a job
     Files(files::Files),
     /// Copy a file out of the folder of a job
     Cp(files::Copy),
     /// Fetch the files that a job was submitted with
     Code(code::Code),
-    /// Show what a job and its GPUs did over time
+    /// Show metrics of a job and its GPUs over time
     Metrics(metrics::Metrics),
     /// Open a terminal in a running job
     Shell(shell::Shell),
-    /// Look at GPUs, jobs and queues as they change
+    /// Show GPUs, jobs and queues live
     Top(top::Top),
-    /// End jobs
+    /// Stop jobs
     Stop(control::Stop),
-    /// Stop jobs with their checkpoints, until they are resumed
+    /// Checkpoint and stop jobs until they are resumed
     Pause(control::Jobs),
-    /// Let paused or held jobs run on
+    /// Resume paused or held jobs
     Resume(control::Jobs),
-    /// Submit the file of a job anew, with changes
+    /// Submit the job file of a job again, with changes
     #[command(override_usage = CLONE_USAGE)]
     Clone(Box<control::Clone>),
     /// Change priority, time, deadline, team or hold of a job
     Set(control::Set),
-    /// Show queues, or who waits in one
+    /// Show queues, or the jobs that wait in one
     Queue(queues::Queue),
-    /// Show who is entitled to what, and why
+    /// Show the fair share of each queue, and why
     Share(queues::Share),
-    /// Show GPUs, and which are free
+    /// Show GPUs and which are free
     Gpus(machines::Gpus),
-    /// Show who had which GPUs, has them, and gets them next
+    /// Show which jobs had, have and will get which GPUs
     Leases(timeline::Leases),
-    /// Check a GPU of this machine against the figures of its model, without a server
+    /// Test a GPU of this machine against the specification of its model, without a server
     GpuCheck(gpu_check::GpuCheck),
-    /// Show machines
+    /// Show nodes
     Nodes(machines::Nodes),
-    /// Let machines take no work, and move what runs there
+    /// Take nodes out of service and move their jobs elsewhere
     Drain(machines::DrainArgs),
-    /// Let machines take no new work
+    /// Stop scheduling new work on nodes
     Cordon(machines::CordonArgs),
-    /// Let machines take work again
+    /// Put nodes or GPUs back into service
     Uncordon(machines::UncordonArgs),
-    /// Show the policy, what a file would change of it, and who changed it
+    /// Show the policy, compare it with a file, and list who changed it
     #[command(subcommand, arg_required_else_help = true)]
     Policy(policy::Policy),
-    /// Show what was spent
+    /// Show costs
     Cost(cost::Cost),
-    /// Show and set budgets
+    /// List, set and delete budgets
     #[command(subcommand, arg_required_else_help = true)]
     Budget(budget::Budget),
-    /// Make teams, queues, policy, budgets, prices and projects as files say
+    /// Apply files of teams, queues, policy, budgets, prices and projects
     Apply(apply::Apply),
-    /// Say what applying files would change
+    /// Show what `berth apply` would change
     Diff(apply::Diff),
-    /// Sign the command line in, by a browser that is signed in, and keep the token
+    /// Sign in with a browser and save the token
     Login(login::Login),
-    /// End the token of a login, and forget it
+    /// Revoke the token of `berth login` and delete it
     Logout,
-    /// List browsers that are signed in, and sign them out
+    /// List and sign out browser sessions
     #[command(subcommand, arg_required_else_help = true)]
     Session(session::Session),
-    /// Make, list and revoke tokens
+    /// Create, list and revoke tokens
     #[command(subcommand, arg_required_else_help = true)]
     Token(token::Token),
-    /// List, add and remove people
+    /// List, add and delete users
     #[command(subcommand, arg_required_else_help = true)]
     User(identity::User),
-    /// List, add and remove teams
+    /// List, add and delete teams
     #[command(subcommand, arg_required_else_help = true)]
     Team(identity::Team),
-    /// Say who is what in a team
+    /// List, add and remove members of a team
     #[command(subcommand, arg_required_else_help = true)]
     Member(identity::Member),
-    /// List, add and remove projects
+    /// List, add and delete projects
     #[command(subcommand, arg_required_else_help = true)]
     Project(identity::Project),
-    /// Keep and forget secrets of teams
+    /// Set, list and delete secrets of teams
     #[command(subcommand, arg_required_else_help = true)]
     Secret(secret::Secret),
-    /// List, make and delete named volumes of teams
+    /// List, create and delete named volumes of teams
     #[command(subcommand, arg_required_else_help = true)]
     Volume(volume::Volume),
-    /// Keep job files to start from
+    /// Save, show and delete templates of job files
     #[command(subcommand, arg_required_else_help = true)]
     Template(template::Template),
-    /// Show, pause and remove what runs again and again
+    /// List, pause and delete schedules
     #[command(subcommand, arg_required_else_help = true)]
     Schedule(schedule::Schedule),
-    /// Show who changed what, and check the log of it
+    /// Show and verify the audit log
     #[command(subcommand, arg_required_else_help = true)]
     Audit(audit::Audit),
-    /// Write a backup beside the server's database
+    /// Write a backup next to the server's database
     Backup,
-    /// Look inside the server
+    /// Export the internal state of the server
     #[command(subcommand, arg_required_else_help = true)]
     Debug(debug::Debug),
-    /// Say who one is, and what one may do where
+    /// Show your identity and permissions
     Whoami,
     /// Check the server, this machine or a cluster, and say what to do
     Doctor(doctor::Doctor),
-    /// Show settings, and where they come from
+    /// Show settings and where they come from
     #[command(subcommand, arg_required_else_help = true)]
     Config(config::Config),
     /// Print or install the completion of commands and names for a shell

@@ -16,7 +16,13 @@ fn text(plan: &Plan, look: &Look) -> String {
         many => format!(", {many} elements"),
     };
     let declared = if plan.declared { " (declared GPUs, not real ones)" } else { "" };
-    let _ = writeln!(out, "{} of {}: {}{elements}{declared}", plan.name, plan.team, words::asks(&plan.asks));
+    let _ = writeln!(
+        out,
+        "{} of {}: {}{elements}{declared}",
+        plan.name,
+        plan.team,
+        words::asks(&plan.asks)
+    );
     out.push_str(&table(plan, look).text(look));
     for Blocker { text, code, binding } in &plan.blockers {
         let mark = if *binding { "  <- main blocker" } else { "" };

@@ -141,7 +141,7 @@ fn changes(found: &History, look: &Look) -> String {
             change.value.as_str().into(),
         ]);
     }
-    table.or(look, "Nobody has changed the policy.")
+    table.or(look, "No changes.")
 }
 
 #[cfg(test)]

@@ -15,13 +15,13 @@ pub async fn drain(context: &Context, node: &str) -> Result<()> {
 
 fn drain_text(found: &DrainPreview, look: &Look) -> String {
     let table = risks(&found.stops, look);
-    let mut out = table.or(look, "Nothing runs there.");
+    let mut out = table.or(look, "No jobs run there.");
     let _ = writeln!(out, "\nlost {}", words::money(found.lost_micros));
     if let Some(at) = found.empty_at {
-        let _ = writeln!(out, "empty ~{}: some of it cannot be stopped", look.at(at));
+        let _ = writeln!(out, "empty ~{}: some jobs cannot be stopped", look.at(at));
     }
     if !found.promised.is_empty() {
-        let _ = writeln!(out, "promised to {}, which would wait anew", names(&found.promised));
+        let _ = writeln!(out, "promised to {}, which would wait again", names(&found.promised));
     }
     out
 }
@@ -35,9 +35,9 @@ fn stop_text(found: &StopPreview, look: &Look) -> String {
     let mut out = risks(std::slice::from_ref(&found.job), look).text(look);
     let cost = words::money(found.cost_micros);
     let saves = found.saves_micros.map_or_else(String::new, |saves| {
-        format!(", and {} more if it is left alone", words::money(saves))
+        format!(", and {} more if it runs on", words::money(saves))
     });
-    let _ = writeln!(out, "\nit has cost {cost}{saves}");
+    let _ = writeln!(out, "\ncost so far {cost}{saves}");
     if !found.starts.is_empty() {
         let _ = writeln!(out, "would start then: {}", names(&found.starts));
     }

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 #[derive(Args, Debug)]
 pub struct Queue {
-    /// One queue, with who waits in it
+    /// Show one queue and the jobs that wait in it
     #[arg(value_name = "QUEUE", add = complete::queues())]
     queue: Option<String>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ fn table(queues: &[Row]) -> Table {
 fn line(queue: &Row, look: &Look) -> String {
     let mut out = table(std::slice::from_ref(queue)).text(look);
     if queue.overcommitted {
-        out.push_str("Its queues are promised more than it has.\n");
+        out.push_str("The quotas of its queues exceed its own.\n");
     }
     let mut table = Table::new(&[">#", "ID", "NAME", "USER", "ASKS", "STARTS", "REASON"]);
     for job in &queue.line {
@@ -86,7 +86,7 @@ fn line(queue: &Row, look: &Look) -> String {
             job.reason.as_str().into(),
         ]);
     }
-    let _ = write!(out, "\n{}", table.or(look, "Nobody waits."));
+    let _ = write!(out, "\n{}", table.or(look, "No jobs wait."));
     out
 }
 
@@ -175,7 +175,7 @@ nlp    -         96    128  112.5        7        1       12m         -
 ";
         assert_eq!(line(&nlp(), &Look::fixed()), expect);
         assert!(
-            line(&Row { line: Vec::new(), ..nlp() }, &Look::fixed()).ends_with("Nobody waits.\n")
+            line(&Row { line: Vec::new(), ..nlp() }, &Look::fixed()).ends_with("No jobs wait.\n")
         );
     }
 }

@@ -44,16 +44,16 @@ fn template(text: &str) -> Result<String, BadValue> {
 pub struct Run {
     #[command(flatten)]
     what: JobArgs,
-    /// Only say what would happen, as `berth plan` does
+    /// Only show what would happen, as `berth plan` does
     #[arg(long)]
     dry_run: bool,
-    /// Submit it and come back at once
+    /// Submit the job and return at once
     #[arg(short, long, conflicts_with = "wait")]
     detach: bool,
-    /// Wait for its end without showing what it prints
+    /// Wait until the job ends, without showing its output
     #[arg(long)]
     wait: bool,
-    /// Ask nothing
+    /// Do not ask
     #[arg(short, long)]
     yes: bool,
     /// Variables of this terminal that the job gets: all, none, or names separated by commas (all
@@ -82,7 +82,7 @@ impl JobArgs {
         match self.templates.as_slice() {
             [] => Ok(None),
             [one] => Ok(Some(one)),
-            _ => Err(Failure::usage("a job starts from one template, and several are named")),
+            _ => Err(Failure::usage("a job takes one template, and several are given")),
         }
     }
 
@@ -303,25 +303,25 @@ fn announcement(submitted: &JobSubmitted) -> String {
                 0 | 1 => String::new(),
                 many => format!(" with {many} elements"),
             };
-            let repeated = if submitted.repeated { " (it was there already)" } else { "" };
+            let repeated = if submitted.repeated { " (already submitted)" } else { "" };
             (
                 format!("Submitted {id} {name}{elements}{repeated}"),
                 [
-                    (format!("berth logs -f {id}"), "what it prints"),
-                    (format!("berth why {id}"), "why it waits, and until when"),
-                    (format!("berth stop {id}"), "end it"),
+                    (format!("berth logs -f {id}"), "show its output"),
+                    (format!("berth why {id}"), "show why it waits and until when"),
+                    (format!("berth stop {id}"), "stop it"),
                 ],
             )
         }
         (None, Some(schedule)) => (
             format!("Scheduled {schedule} {name}"),
             [
-                ("berth schedule list".to_owned(), "when it runs next"),
-                (format!("berth schedule pause {schedule}"), "let it make no jobs"),
-                (format!("berth schedule rm {schedule}"), "remove it"),
+                ("berth schedule list".to_owned(), "show when it runs next"),
+                (format!("berth schedule pause {schedule}"), "pause it"),
+                (format!("berth schedule rm {schedule}"), "delete it"),
             ],
         ),
-        (None, None) => return format!("{name} was checked; nothing was submitted"),
+        (None, None) => return format!("{name} is valid; nothing was submitted"),
     };
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     let line = |(command, what): &(String, &str)| format!("  {command:<width$}  {what}");
@@ -348,9 +348,9 @@ mod tests {
     fn a_submission_names_the_three_commands_that_come_next() {
         let expect = "\
 Submitted 17 bert
-  berth logs -f 17  what it prints
-  berth why 17      why it waits, and until when
-  berth stop 17     end it";
+  berth logs -f 17  show its output
+  berth why 17      show why it waits and until when
+  berth stop 17     stop it";
         assert_eq!(announcement(&submitted(Some("17"), None)), expect);
         let scheduled = announcement(&submitted(None, Some("s1")));
         assert!(scheduled.starts_with("Scheduled s1 bert\n  berth schedule list"), "{scheduled}");

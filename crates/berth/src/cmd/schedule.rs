@@ -9,13 +9,13 @@ use clap::{Args, Subcommand};
 
 #[derive(Subcommand, Debug)]
 pub enum Schedule {
-    /// Schedules, and when each runs next
+    /// List schedules and when each runs next
     List,
-    /// Let a schedule make no jobs
+    /// Pause a schedule
     Pause(ScheduleArgs),
-    /// Let a schedule make jobs again
+    /// Resume a schedule
     Resume(ScheduleArgs),
-    /// Remove a schedule; its jobs stay
+    /// Delete a schedule; its jobs stay
     Rm(ScheduleArgs),
 }
 

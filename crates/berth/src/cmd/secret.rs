@@ -11,11 +11,11 @@ use clap::{Args, Subcommand};
 
 #[derive(Subcommand, Debug)]
 pub enum Secret {
-    /// Keep a secret, or change it; its value is asked for, or read from standard input
+    /// Save or change a secret; the value comes from a prompt or standard input
     Set(SecretArgs),
-    /// Names of secrets
+    /// List names of secrets
     List,
-    /// Forget a secret
+    /// Delete a secret
     Rm(SecretArgs),
 }
 
@@ -23,7 +23,7 @@ pub enum Secret {
 pub struct SecretArgs {
     #[arg(value_name = "NAME", add = complete::secrets())]
     name: String,
-    /// Its team (the one that is set)
+    /// The team (your default team)
     #[arg(short, long, value_name = "TEAM", add = complete::teams())]
     team: Option<String>,
 }
@@ -35,7 +35,8 @@ pub async fn run(context: &Context, args: &Secret) -> Result<()> {
             let team = team_of(context, team.as_deref()).await?;
             let value = prompt::secret(&format!("Value of {name}"))?;
             let saved = client.set_secret(&team, name, &SecretSet { value }).await?;
-            context.done(saved, |saved| format!("Saved secret {} for {}", saved.name, saved.team))
+            let said = |saved: &Row| format!("Saved secret {} for {}", saved.name, saved.team);
+            context.done(saved, |saved| saved.name.clone(), said)
         }
         Secret::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();

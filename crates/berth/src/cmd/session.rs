@@ -55,7 +55,7 @@ fn list(all: &Items<OpenSession>, look: &Look) -> String {
             session.agent.chars().take(40).collect::<String>().into(),
         ]);
     }
-    table.or(look, "Nobody is signed in with a browser.")
+    table.or(look, "No browser is signed in.")
 }
 
 #[cfg(test)]

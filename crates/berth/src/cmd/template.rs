@@ -10,25 +10,25 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub enum Template {
-    /// Keep a job file as a template
+    /// Save a job file as a template
     Set {
         #[arg(value_name = "NAME", add = complete::templates())]
         name: String,
         /// The job file; `-` reads standard input
         #[arg(short, long, value_name = "FILE")]
         file: PathBuf,
-        /// Its team (the one that is set)
+        /// The team (your default team)
         #[arg(short, long, value_name = "TEAM", add = complete::teams())]
         team: Option<String>,
     },
-    /// Templates
+    /// List templates
     List,
     /// Print the job file of a template
     Show {
         #[arg(value_name = "NAME", add = complete::templates())]
         name: String,
     },
-    /// Remove a template
+    /// Delete a template
     Rm {
         #[arg(value_name = "NAME", add = complete::templates())]
         name: String,
@@ -42,7 +42,10 @@ pub async fn run(context: &Context, args: &Template) -> Result<()> {
             let team = context.team(team.as_deref());
             let body = TemplateSet { team, file: read_file(file)? };
             let saved = client.set_template(name, &body).await?;
-            context.done(saved, |saved| format!("run it with `berth run @{}`", saved.name))
+            let said = |saved: &Row| {
+                format!("Saved template {0}; run it with `berth run @{0}`", saved.name)
+            };
+            context.done(saved, |saved| saved.name.clone(), said)
         }
         Template::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();

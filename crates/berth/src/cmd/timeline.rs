@@ -47,7 +47,7 @@ fn timeline_text(found: &Timeline, look: &Look) -> String {
             segment.by.as_ref().map(named).into(),
         ]);
     }
-    let mut out = table.or(look, "Nothing is known.");
+    let mut out = table.or(look, "No history.");
     let (waited, ran) = (words::span(found.waited_ms), words::span(found.ran_ms));
     let cost = words::money(found.cost_micros);
     let _ = writeln!(out, "\nwaited {waited}, ran {ran}, cost {cost}");
@@ -76,7 +76,7 @@ pub fn named(of: &JobRef) -> String {
 
 #[derive(Args, Debug)]
 pub struct Leases {
-    /// From: a moment, or a time ago such as 2d (a day ago)
+    /// From: a time, or a time ago such as 2d (a day ago)
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     from: Option<At>,
     /// Up to (now)
@@ -114,7 +114,7 @@ pub async fn leases(context: &Context, args: &Leases) -> Result<()> {
 }
 
 fn remarks(list: &LeaseList) -> Vec<String> {
-    let more = list.more.then(|| "older ones are left out; --limit shows more".to_owned());
+    let more = list.more.then(|| "older leases are left out; --limit shows more".to_owned());
     more.into_iter().collect()
 }
 
@@ -173,5 +173,5 @@ fn leases_text(list: &LeaseList, look: &Look) -> String {
             Cell::from(""),
         ]);
     }
-    table.or(look, "Nobody had GPUs.")
+    table.or(look, "No job had GPUs.")
 }

@@ -10,11 +10,11 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand, Debug)]
 pub enum Token {
-    /// Make a token; its secret is shown this once
+    /// Create a token; its secret is shown only once
     Create(Create),
-    /// One's tokens, without their secrets
+    /// List your tokens, without their secrets
     List,
-    /// End a token at once
+    /// Revoke a token at once
     Revoke {
         #[arg(value_name = "TOKEN", add = complete::tokens())]
         token: String,
@@ -23,27 +23,27 @@ pub enum Token {
 
 #[derive(Args, Debug)]
 pub struct Create {
-    /// What it is for
+    /// A name for the token
     #[arg(value_name = "NAME")]
     name: String,
-    /// What it is good for
+    /// What the token allows
     #[arg(long, value_enum, default_value = "jobs")]
     scope: TokenScope,
-    /// When it ends, such as 30d (never)
+    /// When it expires, such as 30d (never)
     #[arg(long, value_name = "SPAN")]
     expires: Option<String>,
-    /// For someone else; admins only
+    /// For another user (admins only)
     #[arg(long, value_name = "USER", add = complete::users())]
     user: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TokenScope {
-    /// Changes nothing
+    /// Read only
     Read,
-    /// Reads, and runs jobs
+    /// Read, and run jobs
     Jobs,
-    /// Whatever its owner may do
+    /// Everything its owner may do
     All,
 }
 
@@ -78,7 +78,7 @@ async fn create(context: &Context, args: &Create) -> Result<()> {
     if matches!(context.format, Format::Table | Format::Wide) {
         let until = created.token.expires.map(|at| format!(" until {}", context.look().at(at)));
         show::note(&format!(
-            "Token {} of {}{}. Keep it; it is not shown again.",
+            "Token {} of {}{}. Save it now; it is not shown again.",
             created.token.id,
             created.token.user,
             until.unwrap_or_default()

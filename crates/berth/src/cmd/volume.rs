@@ -55,7 +55,8 @@ pub async fn run(context: &Context, args: &Volume) -> Result<()> {
         Volume::Create(VolumeArgs { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
             let made = client.create_volume(&team, name).await?;
-            context.done(made, |made| format!("{} has the volume {}", made.team, made.name))
+            let said = |made: &Row| format!("Created volume {} of {}", made.name, made.team);
+            context.done(made, |made| made.name.clone(), said)
         }
         Volume::Delete { volume: VolumeArgs { name, team }, force, yes } => {
             let team = team_of(context, team.as_deref()).await?;

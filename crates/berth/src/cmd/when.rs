@@ -25,7 +25,7 @@ fn moment(text: &str, now: Time, zone: &TimeZone) -> Result<At, BadValue> {
     let at = exact().or_else(local).or_else(ago);
     at.map(At).ok_or_else(|| {
         BadValue::new(
-            "expected a time ago such as 2h, or a moment such as 2026-11-15, 2026-11-15T09:00 or \
+            "expected a time ago such as 2h, or a time such as 2026-11-15, 2026-11-15T09:00 or \
              2026-11-15T09:00:00Z",
         )
     })

@@ -54,7 +54,7 @@ pub fn read(path: &Path) -> Result<Option<FoundFile>> {
         let line = error.span().map(|span| text[..span.start].lines().count().max(1));
         let place = line.map_or_else(String::new, |line| format!(":{line}"));
         Failure::usage(format!("{}{place}: {}", path.display(), error.message()))
-            .next("The keys are url, token, team, project and output, each with a text.")
+            .next("The keys are url, token, team, project and output; each takes a text.")
     })?;
     Ok(Some(FoundFile { path: path.to_owned(), keys }))
 }
@@ -69,7 +69,7 @@ pub fn local(home: &Path) -> Result<Option<Local>> {
 fn json<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| {
         Failure::usage(format!("{}: {error}", path.display()))
-            .next("`berth up` writes this file anew.")
+            .next("`berth up` writes this file again.")
     })
 }
 
@@ -82,8 +82,7 @@ pub fn secret(path: &Path) -> Result<Option<String>> {
 
 pub fn refuse_readable_by_others(path: &Path) -> Result<()> {
     let meta = std::fs::metadata(path);
-    let meta =
-        meta.map_err(|error| Failure::io(format!("looking at {}", path.display()), &error))?;
+    let meta = meta.map_err(|error| Failure::io(format!("reading {}", path.display()), &error))?;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 == 0 {
         return Ok(());

@@ -212,7 +212,7 @@ fn is_loopback(url: &str) -> bool {
 
 fn format(set: &Setting<String>) -> Result<Format> {
     clap::ValueEnum::from_str(&set.value, true).map_err(|_| {
-        let detail = format!("`{}` of the {} is no output", set.value, set.source);
+        let detail = format!("`{}` of the {} is not an output format", set.value, set.source);
         Failure::usage(detail).next("Choose one of table, wide, json, yaml and name.")
     })
 }
@@ -300,8 +300,9 @@ impl Layers<'_> {
             url.value,
             user.display()
         );
-        Err(Failure::new(Exit::Refused, detail)
-            .next("If you trust that server, set BERTH_TOKEN, or name it in your own file too."))
+        Err(Failure::new(Exit::Refused, detail).next(
+            "If you trust that server, set BERTH_TOKEN, or name the server in your own file too.",
+        ))
     }
 
     /// What `berth up` wrote goes to the server of this machine only.

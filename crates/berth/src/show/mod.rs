@@ -23,11 +23,11 @@ pub enum Format {
     /// Aligned columns
     #[default]
     Table,
-    /// The same with more columns
+    /// Aligned columns, and more of them
     Wide,
     Json,
     Yaml,
-    /// Only the names or numbers, one on each line
+    /// Only names or numbers, one per line
     Name,
 }
 
@@ -89,13 +89,15 @@ impl<T: Serialize> Page<T> {
 }
 
 pub fn json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::internal(format!("the answer does not go into JSON: {error}")))
+    serde_json::to_string_pretty(value).map_err(|error| {
+        Failure::internal(format!("the answer cannot be written as JSON: {error}"))
+    })
 }
 
 fn yaml<T: Serialize>(value: &T) -> Result<String> {
-    serde_saphyr::to_string(value)
-        .map_err(|error| Failure::internal(format!("the answer does not go into YAML: {error}")))
+    serde_saphyr::to_string(value).map_err(|error| {
+        Failure::internal(format!("the answer cannot be written as YAML: {error}"))
+    })
 }
 
 /// Prints to standard output. A reader that has gone away, such as `head`, is no failure.

@@ -198,7 +198,7 @@ fn ctrl_c_leaves_the_job_and_never_ends_it() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = ran(child);
     assert_eq!(ran.code, 130, "{}", ran.err);
-    assert!(ran.err.contains("Detached; the job goes on."), "{}", ran.err);
+    assert!(ran.err.contains("Detached; the job continues."), "{}", ran.err);
     assert!(server.asked().iter().all(|asked| !asked.contains("/stop")));
 }
 

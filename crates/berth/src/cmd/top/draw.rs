@@ -42,7 +42,7 @@ pub fn screen(frame: &mut Frame<'_>, screen: &Screen, look: &Look) {
     block(frame, gpus, "GPUs  █ held  ▒ shared  · free  x failed", &nodes, "No GPUs.");
     block(frame, queues, "Queues", &queue_lines(&screen.queues), "No queues.");
     block(frame, running, "Running", &job_lines(&screen.running, look), "Nothing runs.");
-    block(frame, waiting, "Waiting", &job_lines(&screen.waiting, look), "Nobody waits.");
+    block(frame, waiting, "Waiting", &job_lines(&screen.waiting, look), "No jobs wait.");
     let foot_text = screen.trouble.clone().unwrap_or_else(|| "q quits".to_owned());
     frame.render_widget(Paragraph::new(foot_text).style(faint()), foot);
 }

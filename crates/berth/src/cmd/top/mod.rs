@@ -50,7 +50,7 @@ pub async fn run(context: &Context, args: &Top) -> Result<()> {
         return show::print(&text(&first, &context.look())?);
     }
     if !std::io::stdout().is_terminal() {
-        return Err(Failure::usage("standard output is no terminal")
+        return Err(Failure::usage("standard output is not a terminal")
             .next("`berth top --once` prints one screen as text."));
     }
     let mut terminal = ratatui::init();

@@ -61,7 +61,7 @@ fn the_policy_is_shown_compared_with_a_file_and_has_a_history() {
     let diff = server.berth(&["policy", "diff", "-f", "policy.yaml", "--exit-code"]);
     assert_eq!(diff.status.code(), Some(1), "{diff:?}");
     assert!(out(&diff).contains("grace: 5m -> 7m") || out(&diff).contains("-> 7m"), "{diff:?}");
-    assert_eq!(server.run_ok(&["policy", "history"]), "Nobody has changed the policy.\n");
+    assert_eq!(server.run_ok(&["policy", "history"]), "No changes.\n");
     server.run_ok(&["apply", "-f", "policy.yaml"]);
     let changed = server.run_ok(&["policy", "show", "--changed"]);
     assert!(changed.contains("grace") && changed.contains("7m"), "{changed}");

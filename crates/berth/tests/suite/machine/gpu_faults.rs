@@ -138,7 +138,7 @@ fn a_gpu_that_vanishes_ends_what_is_on_it_and_nothing_is_booked_twice() {
     assert_eq!(played.gpu(lost)["failed"], "XID 79: it has fallen off the bus");
     let shown = played.people.server.berth(&["gpus"]);
     let remarks = String::from_utf8_lossy(&[shown.stdout, shown.stderr].concat()).into_owned();
-    let expect = format!("GPU {lost} of box has failed, XID 79");
+    let expect = format!("GPU {lost} of box has failed: XID 79");
     assert!(remarks.contains(&expect), "{remarks}");
 }
 
