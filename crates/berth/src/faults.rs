@@ -9,16 +9,16 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct Options {
-    /// How many seeds to play
+    /// How many seeds to run
     #[arg(long, value_name = "N", default_value_t = 200)]
     seeds: u64,
-    /// The first of them
+    /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     from: u64,
-    /// Play this seed alone and print its log
+    /// Run only this seed and print its log
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
-    /// How large the worlds are
+    /// The size of the worlds
     #[arg(long, value_enum, default_value_t = Scale::Small)]
     size: Scale,
 }

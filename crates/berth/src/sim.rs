@@ -17,30 +17,30 @@ const FIRST_WORLD: &str = include_str!("../../../examples/first-world.yaml");
 
 #[derive(Subcommand)]
 pub enum Sim {
-    /// Print one plan for a world
+    /// Print one plan for a world file
     Once(WorldArgs),
-    /// Plan and carry out at once until nothing changes, and print where everything ended up
+    /// Plan and apply until nothing changes, and print the result
     Settle {
         #[command(flatten)]
         look: WorldArgs,
-        /// Time that passes between the rounds, such as 1m (none)
+        /// Time between rounds, such as 1m (none)
         #[arg(long, value_name = "SPAN")]
         tick: Option<Span>,
-        /// The most plans that decide something
+        /// The most rounds that decide something
         #[arg(long, value_name = "N")]
         rounds: Option<u32>,
     },
-    /// Play the events of scenarios and test what they expect
+    /// Run scenarios and test what they expect
     Check {
         /// Scenario files (YAML or JSON)
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Play made-up worlds in which machines, messages and the scheduler itself fail
+    /// Run random worlds in which machines, messages and the scheduler fail
     Faults(crate::faults::Options),
     /// Run a recorded workload under several policies and compare them
     Trace(Box<trace::Trace>),
-    /// Find how many nodes keep the waits of a workload below a bound
+    /// Find how many nodes keep the waiting times of a workload below a limit
     Size(Box<trace::Size>),
     /// Run the bundled world: plans, reasons and costs in one minute
     Demo,
@@ -51,7 +51,7 @@ pub struct WorldArgs {
     /// A world file (YAML or JSON); `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Say when this job will start, and what would start it now
+    /// Show when this job will start, and what would start it now
     #[arg(long, value_name = "JOB")]
     why: Option<String>,
 }

@@ -4,7 +4,7 @@ use super::At;
 use crate::access::{Role, Scope};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A token as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

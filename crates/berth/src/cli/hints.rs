@@ -68,7 +68,8 @@ fn filled(command: &str) -> Vec<String> {
             _ => {}
         }
     }
-    let words = out.split_whitespace().map(|word| word.trim_matches(['[', ']', ',', '…']));
+    let own = out.split_whitespace().take_while(|word| !["|", ">", "<", "&&", ";"].contains(word));
+    let words = own.map(|word| word.trim_matches(['[', ']', ',', '…']));
     words.filter(|word| !word.is_empty() && *word != "...").map(str::to_owned).collect()
 }
 

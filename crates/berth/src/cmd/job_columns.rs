@@ -98,7 +98,7 @@ fn named(names: &[&str]) -> Columns {
 pub fn usual(jobs: &[Job], look: &Look) -> Columns {
     let mut columns = named(if look.wide { &WIDE } else { &USUAL });
     if jobs.iter().any(|job| !job.parameters.is_empty()) {
-        columns.splice(2..2, named(&["parameters"]));
+        columns.insert(2, named(&["parameters"])[0]);
     }
     match (look.wide, look.width) {
         (false, Some(width)) => fitting(columns, jobs, look, width),

@@ -52,47 +52,47 @@ impl Bundled {
 
 #[derive(Args)]
 pub struct Input {
-    /// Jobs as CSV, also gzipped; without it, a bundled trace
+    /// Jobs as CSV, may be gzipped (a bundled trace)
     #[arg(long, value_name = "FILE", conflicts_with = "synthetic")]
     pub jobs: Option<PathBuf>,
     /// Which bundled trace
     #[arg(long, value_enum, default_value_t = Bundled::Month, conflicts_with_all = ["jobs", "synthetic"])]
     pub bundled: Bundled,
-    /// So many made-up jobs instead
+    /// Generate this many jobs instead
     #[arg(long, value_name = "JOBS")]
     pub synthetic: Option<u32>,
-    /// Days over which made-up jobs come
+    /// Days over which generated jobs arrive
     #[arg(long, value_name = "N", default_value_t = 30, requires = "synthetic")]
     pub days: u32,
-    /// Nodes as CSV, also gzipped; they may be of several models and sizes
+    /// Nodes as CSV, may be gzipped, of any models and sizes
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     pub nodes: Option<PathBuf>,
-    /// Like nodes instead: NODESxGPUS or NODESxGPUSxMODEL, such as 68x8xA100
+    /// Identical nodes instead: NODESxGPUS or NODESxGPUSxMODEL, such as 68x8xA100
     #[arg(long, value_name = "NxG")]
     pub cluster: Option<Cluster>,
-    /// Of a file with several workloads, which
+    /// Which workload of a file that has several
     #[arg(long, value_name = "NAME")]
     pub workload: Option<String>,
     /// Only jobs of this team
     #[arg(long, value_name = "NAME")]
     pub team: Option<String>,
-    /// Only jobs submitted so long after the beginning of the trace, such as 27d
+    /// Only jobs submitted this long after the start of the trace, such as 27d
     #[arg(long, value_name = "SPAN")]
     pub from: Option<Span>,
-    /// Only jobs submitted before then
+    /// Only jobs submitted before this time
     #[arg(long, value_name = "SPAN")]
     pub until: Option<Span>,
-    /// How long users say their jobs run: the truth, the limit in the trace, or the truth with an
+    /// The run times that users estimate: the truth, the limit in the trace, or the truth with an
     /// error
     #[arg(long, value_enum, default_value_t = Estimates::Noisy)]
     pub estimates: Estimates,
-    /// How large the error is: the deviation of its logarithm
+    /// The size of the error: the standard deviation of its logarithm
     #[arg(long, value_name = "SIGMA", default_value = "1")]
     pub error: Milli,
-    /// What errors, failures and made-up jobs are drawn from
+    /// The seed for errors, failures and generated jobs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// What GPUs cost and draw, as CSV: gpu_type, usd_per_gpu_h, spot_usd_per_gpu_h, idle_w, busy_w
+    /// Price and power of GPUs, as CSV: gpu_type, usd_per_gpu_h, spot_usd_per_gpu_h, idle_w, busy_w
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub struct Failures {
         help_heading = "Failures and checkpoints"
     )]
     pub repair: Span,
-    /// Progress between two checkpoints; without it, a failure loses everything since the start
+    /// Time between checkpoints; without it, a failure loses everything since the start
     #[arg(long, value_name = "SPAN", help_heading = "Failures and checkpoints")]
     pub checkpoint: Option<Span>,
     /// Time that one checkpoint takes
@@ -127,7 +127,7 @@ pub struct Failures {
         help_heading = "Failures and checkpoints"
     )]
     pub checkpoint_cost: Span,
-    /// Time to go on after a failure
+    /// Time to restart after a failure
     #[arg(
         long,
         value_name = "SPAN",
@@ -135,17 +135,17 @@ pub struct Failures {
         help_heading = "Failures and checkpoints"
     )]
     pub restart_cost: Span,
-    /// Machines that the core may buy: at most NxGxMODEL, such as 20x8xA100, or 20x8xA100:spot or
+    /// Machines that the scheduler may buy: at most NxGxMODEL, such as 20x8xA100, or 20x8xA100:spot or
     /// :on-demand for one of the two
     #[arg(long, value_name = "NxGxMODEL", help_heading = "Bought machines")]
     pub pool: Vec<Pool>,
-    /// From the order to a machine that takes work
+    /// Time from the order until a machine takes work
     #[arg(long, value_name = "SPAN", default_value = "5m", help_heading = "Bought machines")]
     pub boot: Span,
     /// Mean time until a spot machine is taken back
     #[arg(long, value_name = "SPAN", default_value = "24h", help_heading = "Bought machines")]
     pub spot_lasts: Span,
-    /// When spot machines could be had and what they cost, as CSV: t_s, nodes_available, usd_per_h
+    /// Availability and price of spot machines, as CSV: t_s, nodes_available, usd_per_h
     #[arg(long, value_name = "FILE", help_heading = "Bought machines")]
     pub spot_trace: Option<PathBuf>,
     /// Which series of that file

@@ -43,8 +43,8 @@ pub struct Trace {
         default_value = "fifo,easy,sjf,berth,berth-sharing"
     )]
     policies: Vec<Policy>,
-    /// Each team is a queue, with a quota in proportion to what it asks for in all, or as given:
-    /// --teams=vision=24,nlp=40 in GPUs
+    /// Make each team a queue, with a quota in proportion to its demand, or as given in GPUs:
+    /// --teams=vision=24,nlp=40
     #[arg(
         long,
         alias = "teams-as-queues",
@@ -54,18 +54,18 @@ pub struct Trace {
         default_missing_value = ""
     )]
     teams: Option<Quotas>,
-    /// Ask the core at every so many-th submission when the job will start, and compare
+    /// At every Nth submission, forecast when the job will start, and compare
     #[arg(long, value_name = "N")]
     forecast: Option<u32>,
-    /// Forecasts are judged on so much of the end of the trace, and corrected by what came before
+    /// Evaluate forecasts on this share at the end of the trace, and calibrate them on the rest
     #[arg(long, value_name = "SPAN", default_value = "30d", requires = "forecast")]
     held_back: Span,
     #[command(flatten)]
     what_if: WhatIf,
-    /// Write one page with plots, which needs nothing but itself
+    /// Write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the report there instead of printing it
+    /// Write the report to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

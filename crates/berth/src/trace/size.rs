@@ -20,12 +20,12 @@ use std::process::ExitCode;
 pub struct Size {
     #[command(flatten)]
     input: Input,
-    /// The P95 wait is to be at most this
+    /// The highest P95 waiting time
     #[arg(long, value_name = "SPAN", default_value = "10m")]
     p95_wait: Span,
     #[arg(long, value_name = "NAME", default_value = "berth")]
     policy: Policy,
-    /// Nodes to try at the most
+    /// The most nodes to try
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     most: u32,
 }

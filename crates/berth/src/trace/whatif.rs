@@ -14,19 +14,19 @@ use std::str::FromStr;
 /// All that are given make one world together.
 #[derive(Args)]
 pub struct WhatIf {
-    /// More nodes like the first
+    /// Add nodes like the first
     #[arg(long, value_name = "N", help_heading = "What if")]
     add_nodes: Option<u32>,
-    /// Another quota for a team, in GPUs; needs --teams
+    /// Set the quota of a team, in GPUs; needs --teams
     #[arg(long, value_name = "TEAM=GPUS", value_delimiter = ',', help_heading = "What if")]
     quota: Vec<TeamQuota>,
-    /// Machines that the core may buy beside, spot where they are to be had: at most NxGxMODEL
+    /// Machines that the scheduler may also buy, spot if available: at most NxGxMODEL
     #[arg(long, value_name = "NxGxMODEL", help_heading = "What if")]
     spot: Vec<Pool>,
-    /// Another value in the core's policy, such as reservations=4 or time_sharing=true
+    /// Set a value of the policy, such as reservations=4 or time_sharing=true
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What if")]
     set: Vec<Set>,
-    /// Another price list
+    /// Use another price list
     #[arg(long, value_name = "FILE", help_heading = "What if")]
     other_prices: Option<PathBuf>,
 }
