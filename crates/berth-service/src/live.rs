@@ -19,6 +19,12 @@ pub fn jobs_where(service: &Service, is_so: impl Fn(&LiveJob) -> bool) -> usize 
     service.engine.core().jobs.values().filter(|job| is_so(job)).count()
 }
 
+/// `1 job`, `2 jobs`.
+pub fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 /// What an hour of one GPU costs.
 pub fn price(node: &NodeSpec, gpu: usize, prices: &BTreeMap<Name, Micros>) -> Micros {
     match (node.price, node.gpus.get(gpu)) {

@@ -73,7 +73,8 @@ pub async fn delete(
     let is_in_it = |job: &LiveJob| job.row.project == row.name && job.row.team == row.team;
     let jobs = live::jobs_where(service, is_in_it);
     if jobs > 0 && how.force != Some(true) {
-        let detail = format!("project `{}` has {jobs} jobs that wait or run", row.name);
+        let detail =
+            format!("project `{}` has {} that wait or run", row.name, live::count(jobs, "job"));
         let next = format!(
             "end them first (`berth ps --project {}` lists them), or delete the project with \
              --force: jobs go on and keep its name",

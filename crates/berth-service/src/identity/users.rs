@@ -107,8 +107,8 @@ async fn unused(service: &Service, name: &str) -> Result<(), Fault> {
     if jobs == 0 && schedules == 0 {
         return Ok(());
     }
-    let detail =
-        format!("user `{name}` has {jobs} jobs that wait or run, and {schedules} schedules");
+    let (jobs, schedules) = (live::count(jobs, "job"), live::count(schedules, "active schedule"));
+    let detail = format!("user `{name}` has {jobs} that wait or run, and {schedules}");
     let next = format!(
         "end them first (`berth ps --user {name}` lists the jobs), or delete the user with --force: \
          jobs go on and schedules are paused"

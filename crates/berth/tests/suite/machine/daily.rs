@@ -211,7 +211,7 @@ fn a_user_or_project_in_use_is_deleted_by_force_only() {
         assert_eq!(refused.status.code(), Some(3), "{refused:?}");
         let said = err(&refused);
         assert!(
-            said.contains(&format!("`{name}` has 1 jobs")) && said.contains("--force"),
+            said.contains(&format!("`{name}` has 1 job")) && said.contains("--force"),
             "{said}"
         );
         let forced = people.server.run_ok(&[&line[..], &["--force"]].concat());
