@@ -132,7 +132,8 @@ const SET_BY_BERTH: [&str; 14] = [
     "PORT",
 ];
 
-const SET_BY_BERTH_BY_START: [&str; 5] = ["SLURM_", "PET_", "TORCHELASTIC_", "PMI_", "PMIX_"];
+const SET_BY_BERTH_BY_START: [&str; 6] =
+    ["CUDA_MPS_", "SLURM_", "PET_", "TORCHELASTIC_", "PMI_", "PMIX_"];
 
 /// What becomes of a terminal's variables.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -281,7 +282,12 @@ fn shorten(all: &mut BTreeMap<String, String>) {
 /// Lays the variables below what the file, its template and flags say.
 pub fn lay_under(file: &mut JobFile, template: &JobFile, chosen: Chosen) {
     for (name, value) in chosen.variables {
-        let is_said = |of: &JobFile| of.env.0.contains_key(&name) || of.secrets.contains_key(&name);
+        let swept = |of: &JobFile| {
+            of.sweep.iter().flat_map(|sweep| &sweep.parameters).any(|one| one.name == name)
+        };
+        let is_said = |of: &JobFile| {
+            of.env.0.contains_key(&name) || of.secrets.contains_key(&name) || swept(of)
+        };
         if !is_said(file) && !is_said(template) {
             file.env.0.insert(name, value);
         }
@@ -393,8 +399,8 @@ mod tests {
     #[test]
     fn what_a_file_or_its_template_says_goes_before_the_terminal() {
         let read = |text: &str| berth_file::job::read(text).unwrap().file;
-        let mut file = read("env: {A: file}\nsecrets: [B]\n");
-        let pairs = [("A", "x"), ("B", "x"), ("C", "x"), ("D", "x")];
+        let mut file = read("env: {A: file}\nsecrets: [B]\nsweep: {E: [1, 2]}\n");
+        let pairs = [("A", "x"), ("B", "x"), ("C", "x"), ("D", "x"), ("E", "x")];
         let chosen = choose(&Export::All, terminal(&pairs)).unwrap();
         lay_under(&mut file, &read("env: {C: template}\n"), chosen);
         assert_eq!(file.env, read("env: {A: file, D: x}\n").env);
