@@ -31,7 +31,7 @@ const INHERITED: [&str; 13] = [
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Driver {
-    pub(super) fn launch(&self, home: &Home, spec: TaskSpec) -> Result<Child, Error> {
+    pub(super) fn launch(&self, home: &Home, mut spec: TaskSpec) -> Result<Child, Error> {
         let lease = spec.lease;
         let name = folder_name(lease);
         let cgroup = self.cgroups.as_ref().map(|groups| groups.group(&name, spec.cpu, spec.memory));
@@ -44,6 +44,10 @@ impl Driver {
             if let Some(path) = inherited.get_mut("PATH") {
                 *path = format!("{path}:{PROGRAMS}");
             }
+        }
+        // A user's own path goes before, and Berth's programs stay there.
+        if let Some(path) = spec.env.get_mut("PATH").filter(|_| sandbox.is_some()) {
+            *path = format!("{path}:{PROGRAMS}");
         }
         let order = LaunchSpec { spec, inherited, cgroup, bell, sandbox };
         let launched = || {
