@@ -52,7 +52,7 @@ pub fn run(args: &NodeAgent) -> Result<()> {
     let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
     let served = runtime.block_on(async {
         let ready = |address| {
-            up::say(&format!("The node agent tells figures at http://{address}/metrics\n"))
+            up::say(&format!("The node agent serves metrics at http://{address}/metrics\n"))
         };
         tokio::select! {
             served = serve(options, sampler, ready) => served,

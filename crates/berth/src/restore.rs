@@ -43,8 +43,8 @@ pub fn run(args: &Restore) -> Result<()> {
     note(&format!("Read {} rows into {}.", restored.rows, restored.database));
     if let Some(key) = restored.missing_key {
         note(&format!(
-            "The key of its secrets is not there: put it at {} before the next start, or set the \
-             secrets anew.",
+            "The backup has no key for its secrets: put the key at {} before the next start, or set the \
+             secrets again.",
             key.display()
         ));
     }

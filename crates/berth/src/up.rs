@@ -423,18 +423,18 @@ fn isolation(isolation: &Isolation) -> String {
     match isolation {
         Isolation::Sandbox { accounts: true } => {
             format!(
-                "  isolation each job in a sandbox, each user as an account of their own\n{sockets}"
+                "  isolation each job in a sandbox, each user with an own account\n{sockets}"
             )
         }
         Isolation::Sandbox { accounts: false } => format!(
-            "  isolation each job in a sandbox, all as this account (root gives each user one)\n\
+            "  isolation each job in a sandbox, all with this account (as root, each user has an own one)\n\
              {sockets}"
         ),
         Isolation::Off { why: NoSandbox::SwitchedOff } => {
-            "  WARNING   jobs are not isolated: each reaches what this server reaches\n".to_owned()
+            "  WARNING   jobs are not isolated: each can reach what this server can\n".to_owned()
         }
         Isolation::Off { why } => format!(
-            "  WARNING   jobs are not isolated, and each reaches what this server reaches: {why}\n"
+            "  WARNING   jobs are not isolated, and each can reach what this server can: {why}\n"
         ),
     }
 }
@@ -442,7 +442,7 @@ fn isolation(isolation: &Isolation) -> String {
 /// What the first minute needs.
 fn greeting(started: &Started) -> String {
     let declared = if started.declared {
-        " (declared: jobs run for real, the GPUs are bookkeeping)"
+        " (declared: jobs run for real, the GPUs do not exist)"
     } else {
         ""
     };
@@ -457,7 +457,7 @@ fn greeting(started: &Started) -> String {
     let run = if started.has_gpus {
         "  berth run -g 1 -- hostname        run something on one GPU"
     } else {
-        "  berth run -- hostname             run something (no GPU; --gpus declares some)"
+        "  berth run -- hostname             run something (no GPU; declare some with --gpus)"
     };
     let (url, gpus, database) = (&started.url, &started.gpus, &started.database);
     let token = started.token.display();
@@ -470,10 +470,10 @@ Berth is ready at {url}
 {isolation}{limits}
 Try, in another terminal:
 {run}
-  berth ps                          see what runs and what waits
-  berth gpus                        see what is free
+  berth ps                          list jobs
+  berth gpus                        list free GPUs
 
-Stop with Ctrl-C; running jobs go on, and the next `berth up` finds them again.
+Stop with Ctrl-C; running jobs continue, and the next `berth up` finds them again.
 "
     )
 }

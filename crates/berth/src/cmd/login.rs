@@ -34,10 +34,10 @@ pub async fn login(context: &Context, args: &Login) -> Result<()> {
     let me = context.settings.client_with(&token)?.me().await?;
     file.set(&context.settings.url.value, &token)?;
     if let Some(by) = context.settings.overrides_login() {
-        show::note(&format!("The {by} sets another token, which goes before this one."));
+        show::note(&format!("The {by} sets another token, which overrides this one."));
     }
     if !context.format.is_for_programs() {
-        show::note(&format!("The token is in {}.", file.path().display()));
+        show::note(&format!("Saved the token in {}.", file.path().display()));
     }
     context.show(&Page::new(me, signed_in, |me: &Me| vec![me.token.id.clone()]))
 }
@@ -59,7 +59,7 @@ async fn by_code(client: &Client, with_browser: bool) -> Result<TokenCreated> {
     let opened = with_browser && open_browser(address);
     let what = if opened { "A browser opens" } else { "Open" };
     show::note(&format!(
-        "{what} {address}\nand see that it shows the code {}. Waiting…",
+        "{what} {address}\nand check that it shows the code {}. Waiting…",
         started.user_code
     ));
     wait(client, &started).await
@@ -120,7 +120,7 @@ pub async fn logout(context: &Context) -> Result<()> {
     };
     file.forget()?;
     if let Err(failure) = ended {
-        show::note(&format!("The token could not be ended on the server. {failure}"));
+        show::note(&format!("The token could not be revoked on the server. {failure}"));
     }
     context.gone(&id, &format!("Revoked token {id}"))
 }

@@ -280,7 +280,7 @@ impl Printer {
 
     pub fn print(&mut self, chunk: &LogChunk) -> Result<()> {
         if chunk.dropped > 0 {
-            show::note(&format!("… {} bytes are gone", chunk.dropped));
+            show::note(&format!("… {} bytes are not kept", chunk.dropped));
         }
         if chunk.stream == LogStream::Berth {
             self.close()?;

@@ -52,7 +52,7 @@ pub fn gpus(milli: i64, declared: bool) -> String {
 }
 
 /// What the star says.
-pub const DECLARED: &str = "* declared GPUs: jobs run for real, the devices are bookkeeping";
+pub const DECLARED: &str = "* declared GPUs: jobs run for real, the GPUs do not exist";
 
 /// `80 GiB`, `512 MiB`: to the next lower tenth.
 pub fn bytes(bytes: i64) -> String {

@@ -193,8 +193,10 @@ fn variables_and_an_active_environment_reach_a_job_on_one_machine_and_secrets_do
     assert!(out(&run(&["-e", "FOO=mine"])).contains("FOO=mine "), "{ran:?}");
     assert!(out(&run(&["--export", "none"])).contains("FOO= "), "{ran:?}");
     assert!(out(&run(&["--export", "FOO"])).contains("FOO=bar "), "{ran:?}");
-    let inside = server.berth(&["run", "--", "sh", "-c", "command -v berth"]);
-    assert!(inside.status.success(), "Berth itself stays on the path: {inside:?}");
+    if server.json(&["nodes"])["items"][0]["isolation"] != "none" {
+        let inside = server.berth(&["run", "--", "sh", "-c", "command -v berth"]);
+        assert!(inside.status.success(), "Berth itself stays on the path: {inside:?}");
+    }
     let refused = run(&["--export", "MY_TOKEN"]);
     assert_eq!(refused.status.code(), Some(125), "{refused:?}");
     assert!(err(&refused).contains("berth secret set MY_TOKEN"), "{refused:?}");
