@@ -96,7 +96,8 @@ fn each_layer_gives_way_to_the_one_above() {
     assert_eq!(url(&world, &none), "url=http://project project file code/.berth.toml");
     let world = world.variable("BERTH_URL", "http://variable");
     assert_eq!(url(&world, &none), "url=http://variable variable BERTH_URL");
-    let flags = Flags { server: Some("http://flag".into()), output: Some(Format::Wide) };
+    let (server, output) = (Some("http://flag".into()), Some(Format::Wide));
+    let flags = Flags { server, output, no_pager: false };
     assert_eq!(url(&world, &flags), "url=http://flag flag --server");
     let rows = world.explain(&flags);
     assert_eq!(rows[2], "team=nlp user file .config/berth/config.toml");
