@@ -58,7 +58,10 @@ async fn talk(remote: &mut Remote) -> Result<()> {
             output = remote.next() => match output? {
                 Some(ShellOutput::Bytes(bytes)) => put(&bytes)?,
                 Some(ShellOutput::Tell(tell)) => return ended(tell),
-                None => return Err(Failure::new(Exit::Unreachable, "the connection to the terminal was lost")),
+                None => {
+                    let lost = "the connection to the terminal was lost";
+                    return Err(Failure::new(Exit::Unreachable, lost));
+                }
             },
             typed = keys.recv(), if typing => match typed {
                 Some(bytes) => remote.write(bytes).await?,
