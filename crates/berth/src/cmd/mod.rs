@@ -86,7 +86,7 @@ pub enum ClientCommand {
     Plan(Box<run::Plan>),
     /// List jobs
     Ps(ps::Ps),
-    /// Show everything about a job: what it asks for, where it ran, who preempted it, its cost and file
+    /// Show everything about a job: request, attempts, who preempted it, places, events, cost and file
     #[command(visible_alias = "show")]
     Describe(describe::Describe),
     /// Show what happened to jobs, nodes and teams
