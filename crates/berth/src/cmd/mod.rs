@@ -86,7 +86,7 @@ pub enum ClientCommand {
     Plan(Box<run::Plan>),
     /// List jobs
     Ps(ps::Ps),
-    /// Show everything about a job: request, attempts, who preempted it, places, events, cost and file
+    /// Show all about a job: request, attempts, who preempted it, places, events, cost and file
     #[command(visible_alias = "show")]
     Describe(describe::Describe),
     /// Show what happened to jobs, nodes and teams
