@@ -1,4 +1,4 @@
-//! The pages stay true: their links lead somewhere, and the README's example does what it says.
+//! The pages stay true: their links lead somewhere, and the simulator's example does what it says.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,9 +47,9 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     text.split(&start).skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
 }
 
-/// What the README says is printed.
-fn readme_lines(readme: &str) -> Vec<&str> {
-    let lines = blocks(readme, "text").into_iter().flat_map(str::lines);
+/// What a page says is printed.
+fn printed_lines(page: &str) -> Vec<&str> {
+    let lines = blocks(page, "text").into_iter().flat_map(str::lines);
     lines.map(str::trim_end).filter(|line| !line.is_empty()).collect()
 }
 
@@ -78,19 +78,19 @@ fn every_link_between_pages_and_code_leads_somewhere() {
 }
 
 #[test]
-fn the_world_and_the_scenario_of_the_readme_do_what_it_says() {
-    let readme = read(&root().join("README.md"));
-    let blocks = blocks(&readme, "yaml");
+fn the_world_and_the_scenario_of_the_simulators_page_do_what_it_says() {
+    let page = read(&root().join("docs/simulator.md"));
+    let blocks = blocks(&page, "yaml");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = |name: &str, text: &str| {
         let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().expect("a plain path").to_owned()
     };
-    let world = file("readme-world.yaml", blocks[0]);
-    let scenario = file("readme-reclaim.yaml", blocks[1]);
+    let world = file("page-world.yaml", blocks[0]);
+    let scenario = file("page-reclaim.yaml", blocks[1]);
     let plan = sim(&["once", &world]);
-    for line in readme_lines(&readme) {
+    for line in printed_lines(&page) {
         assert!(plan.lines().any(|printed| printed.trim_end() == line), "no {line:?} in:\n{plan}");
     }
     let settled = sim(&["settle", &world]);
