@@ -2,6 +2,9 @@
 
 CARGO ?= cargo
 CARGO_DENY_VERSION := 0.20.2
+MDBOOK_VERSION := 0.5.4
+# Cargo's folder for programs need not be in PATH.
+MDBOOK = PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" mdbook
 
 .DEFAULT_GOAL := help
 
@@ -149,6 +152,20 @@ evidence-sim: toolchain ## Reproduce the published figures about the simulator (
 		echo 'make evidence-sim TRACES=FOLDER needs the folder with the recorded traces.' >&2; exit 1; }
 	$(CARGO) run --release --locked -p berth-evidence -- sim --traces "$(TRACES)"
 
+# mdBook turns every link to a Markdown file into a link to a page. Those at the top of the repository
+# are no pages of the book, so their links are turned back.
+.PHONY: docs
+docs: mdbook ## Build the pages of docs/ as a book, in book/
+	$(MDBOOK) build
+	@find book -name '*.html' -exec sed -i -E \
+		's#href="((\.\./)+([a-z/]+/)?(ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|STYLE)\.)html#href="\1md#g' {} +
+
+# The tour of the README, run for real on declared GPUs.
+.PHONY: readme-picture
+readme-picture: toolchain ## Record the README's first five minutes as docs/first-five-minutes.svg
+	$(CARGO) build --release --locked -p berth
+	tools/terminal-picture "$${CARGO_TARGET_DIR:-target}/release/berth" README.md docs/first-five-minutes.svg
+
 # What the targets above need, installed only where it is missing.
 
 .PHONY: toolchain
@@ -201,3 +218,9 @@ cargo-deny: toolchain
 	@$(CARGO) deny --version >/dev/null 2>&1 || { \
 		echo 'Installing cargo-deny $(CARGO_DENY_VERSION), once; this takes a few minutes.'; \
 		$(CARGO) install cargo-deny --version $(CARGO_DENY_VERSION) --locked; }
+
+.PHONY: mdbook
+mdbook: toolchain
+	@$(MDBOOK) --version 2>/dev/null | grep -q 'v0\.5\.' || { \
+		echo 'Installing mdbook $(MDBOOK_VERSION), once; this takes a few minutes.'; \
+		$(CARGO) install mdbook --version $(MDBOOK_VERSION) --locked; }

@@ -1,6 +1,7 @@
 use super::*;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// A line for every command, as docs/cli.md has them.
 const LINES: &[&str] = &[
@@ -229,18 +230,66 @@ fn every_flag_of_berth_kube_is_on_its_page() {
     assert_eq!(missing, [""; 0], "docs/operate/kubernetes/flags.md says nothing of these");
 }
 
-#[test]
-fn every_example_on_the_page_is_a_command() {
-    let page = include_str!("../../../../docs/cli.md");
-    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let mut seen = 0;
-    for line in blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("berth ")) {
-        let line = line.split(" | ").next().expect("a first part");
-        let line = line.split(" # ").next().expect("a first part").trim_end();
-        match parse(line) {
-            Err(error) if error.kind() != ErrorKind::DisplayHelp => panic!("berth {line}\n{error}"),
-            _ => seen += 1,
+/// The Markdown files at the top of the repository and below `docs`, with their text.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut found, mut folders) =
+        (Vec::new(), vec![(root.clone(), false), (root.join("docs"), true)]);
+    while let Some((folder, deeper)) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of pages") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|end| end == "md") {
+                let text = std::fs::read_to_string(&path).expect("a page");
+                found.push((path, text));
+            } else if deeper && path.is_dir() {
+                folders.push((path, true));
+            }
         }
     }
-    assert!(seen > 50, "{seen} examples");
+    found
+}
+
+/// The words of a command as a shell reads them, as far as examples need it: with quotes, and up to
+/// a comment, a pipe or another command.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
+    for letter in line.chars() {
+        match quote {
+            Some(open) if open == letter => quote = None,
+            Some(_) => word.get_or_insert_default().push(letter),
+            None => match letter {
+                '\'' | '"' => {
+                    quote = Some(letter);
+                    word = Some(word.unwrap_or_default());
+                }
+                ' ' => words.extend(word.take()),
+                '#' if word.is_none() => break,
+                '|' | ';' | '&' | '<' | '>' => break,
+                _ => word.get_or_insert_default().push(letter),
+            },
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[test]
+fn every_example_on_every_page_is_a_command() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for (path, page) in pages() {
+        let page = page.replace("\\\n", " ");
+        let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let lines = blocks.flat_map(str::lines).map(str::trim_start);
+        for line in lines.filter(|line| line.starts_with("berth ")) {
+            seen += 1;
+            match Cli::try_parse_from(words(line)) {
+                Err(error) if error.kind() != ErrorKind::DisplayHelp => {
+                    wrong.push(format!("{}: {line}\n{error}", path.display()));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 150, "{seen} examples");
 }

@@ -1,4 +1,4 @@
-//! The pages stay true: their links lead somewhere, and the simulator's example does what it says.
+//! The pages stay true: the simulator's example does what it says.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,36 +9,6 @@ fn root() -> PathBuf {
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// The Markdown files at the top and under `docs`.
-fn pages() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![root().join("docs")];
-    let mut look = |folder: &Path, deeper: Option<&mut Vec<PathBuf>>| {
-        let entries = std::fs::read_dir(folder).expect("a folder of pages");
-        let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        let page = |path: &&PathBuf| path.extension().is_some_and(|end| end == "md");
-        found.extend(paths.iter().filter(page).cloned());
-        if let Some(deeper) = deeper {
-            deeper.extend(paths.into_iter().filter(|path| path.is_dir()));
-        }
-    };
-    look(&root(), None);
-    while let Some(folder) = folders.pop() {
-        look(&folder, Some(&mut folders));
-    }
-    found.sort();
-    found
-}
-
-/// Targets of links to other files of the repository.
-fn links(text: &str) -> impl Iterator<Item = &str> {
-    text.split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
-        .filter(|target| !target.contains("://") && !target.starts_with('#'))
-        .map(|target| target.split('#').next().expect("at least one part"))
 }
 
 /// The code blocks of a language, in order.
@@ -61,20 +31,6 @@ fn sim(arguments: &[&str]) -> String {
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {printed}{complaints}");
     printed
-}
-
-#[test]
-fn every_link_between_pages_and_code_leads_somewhere() {
-    let pages = pages();
-    assert!(pages.len() > 8, "{pages:?}");
-    let mut broken = Vec::new();
-    for page in pages {
-        let folder = page.parent().expect("a page lies in a folder");
-        let text = read(&page);
-        let dead = links(&text).filter(|target| !folder.join(target).exists());
-        broken.extend(dead.map(|target| format!("{} → {target}", page.display())));
-    }
-    assert_eq!(broken, [""; 0]);
 }
 
 #[test]

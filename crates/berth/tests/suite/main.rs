@@ -9,5 +9,6 @@ mod cycles;
 mod docs;
 mod image;
 mod layering;
+mod links;
 mod machine;
 mod sign_in;
