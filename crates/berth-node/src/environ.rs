@@ -309,4 +309,23 @@ mod tests {
             ],
         );
     }
+
+    /// So that none is added without saying what it is.
+    #[test]
+    fn every_variable_is_on_the_page() {
+        const PAGE: &str = include_str!("../../../docs/environment.md");
+        let mut spec = spec();
+        spec.lease.job = JobId::new(17).element(3);
+        spec.launch = Launch::Ranks { count: 2 };
+        spec.cpu = Some(Cpu::cores(2));
+        spec.gpus = Gpus::Real { indices: vec![0], uuids: vec!["GPU-x".into()] };
+        spec.checkpoint = Some("/work/checkpoints".into());
+        spec.resume_from = spec.checkpoint.clone();
+        spec.ends_at = Some(Time(1_800_000_000_500));
+        spec.port = Some(8000);
+        let found = environment(&spec, Path::new("/own"), Path::new("/notices"), 0);
+        let missing: Vec<String> =
+            found.into_keys().filter(|name| !PAGE.contains(&format!("`{name}`"))).collect();
+        assert_eq!(missing, [""; 0], "docs/environment.md says nothing of these");
+    }
 }

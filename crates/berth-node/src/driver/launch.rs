@@ -113,3 +113,17 @@ fn inherited() -> BTreeMap<String, String> {
     found.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_PATH.to_owned());
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::INHERITED;
+
+    #[test]
+    fn every_inherited_variable_is_on_the_page() {
+        const PAGE: &str = include_str!("../../../../docs/environment.md");
+        let (_, inherited) = PAGE.split_once("## Inherited").expect("a part about them");
+        for name in INHERITED {
+            assert!(inherited.contains(&format!("`{name}`")), "no {name} in docs/environment.md");
+        }
+    }
+}
