@@ -223,8 +223,8 @@ function Verified({ found }: { found: Awaited<ReturnType<typeof verified>> }) {
   if (found.broken_at != null)
     return (
       <Note tone="warn">
-        Row {count(found.broken_at)} does not follow from the rows before it: somebody changed the
-        log. The rows up to there are whole.
+        Row {count(found.broken_at)} does not follow from the rows before it: the log was changed.
+        The rows up to there are whole.
       </Note>
     );
   const rights = found.rights ?? [];

@@ -142,7 +142,7 @@ export function Secrets() {
         verb="Remove secret"
         onConfirm={() => (removing ? remove.mutateAsync(removing) : undefined)}
       >
-        Berth cannot show its value first: nobody can read it any more.
+        Berth cannot show its value first: a stored value cannot be read back.
       </Confirm>
     </Section>
   );
@@ -228,7 +228,7 @@ function EditSecret({
             />
           )}
         </Field>
-        <Note>Berth encrypts it, and shows it to nobody. Jobs that start from now on get it.</Note>
+        <Note>Berth encrypts it and never shows it again. Jobs that start from now on get it.</Note>
         {save.error && <ErrorNote error={save.error} />}
       </form>
     </Dialog>

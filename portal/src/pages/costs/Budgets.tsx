@@ -33,12 +33,12 @@ const PER: { value: Per; label: string }[] = [
   { value: "once", label: "once and for all" },
 ];
 const ACTIONS: { value: Action; label: string; does: string }[] = [
-  { value: "notify", label: "Notify", does: "Somebody is told; jobs go on." },
+  { value: "notify", label: "Notify", does: "Berth notifies the team; jobs go on." },
   { value: "block", label: "Block", does: "No new jobs start. Running jobs go on." },
   {
     value: "lower_priority",
     label: "Lower priority",
-    does: "Jobs go on when nobody else needs the GPUs.",
+    does: "Jobs go on when no other job needs the GPUs.",
   },
   {
     value: "pause",
@@ -69,7 +69,7 @@ export function Budgets({
           title="No team has a budget"
           command="berth budget set nlp 5000 --per month --action block"
         >
-          A budget tells somebody, blocks new jobs, lowers their priority or pauses them.
+          A budget notifies the team, blocks new jobs, lowers their priority or pauses them.
         </EmptyState>
       ) : (
         <ul className="flex flex-col divide-y divide-line">

@@ -167,7 +167,7 @@ function IdlePanel({ teams, all }: { teams: readonly string[]; all: boolean }) {
   const rows: [string, number | undefined][] = [
     ["Held but unused", of("held_idle")],
     ["Lost with failed jobs", of("lost_failed")],
-    ["GPUs that nobody held", of("unallocated")],
+    ["GPUs that no job held", of("unallocated")],
   ];
   return (
     <Panel title="Spent on nothing" flush>

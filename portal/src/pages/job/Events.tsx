@@ -60,7 +60,7 @@ export default function Events({ job }: { job: Job }) {
           </li>
         ))}
       </ol>
-      {array && <Note>Where it waited and ran is told of each of its elements.</Note>}
+      {array && <Note>Each of its elements shows where it waited and ran.</Note>}
       {notes.map((note) => (
         <Note key={note}>{sentence(note, Date.now())}</Note>
       ))}

@@ -80,13 +80,13 @@ function Starts({ job }: { job: Job }) {
   const note = [p90 && `90\u00a0%: ${clock(p90, now)}`, place].filter(Boolean).join(" · ");
   if (job.state === "paused")
     return (
-      <Stat label="Next" note="It waits until somebody resumes it">
+      <Stat label="Next" note="It waits until it is resumed">
         On hold
       </Stat>
     );
   if (job.reason_code === "held")
     return (
-      <Stat label="Next" note="It waits until somebody releases it">
+      <Stat label="Next" note="It waits until it is released">
         On hold
       </Stat>
     );

@@ -37,7 +37,7 @@ export function lossOf(job: Job, verb: Verb, now: number, preview?: StopPreview)
       amount: money(preview.lost_micros),
     });
     if (preview.may_save && verb !== "now")
-      out.push({ what: "It is told to save first; then less is lost." });
+      out.push({ what: "Berth asks it to save first; then less is lost." });
   } else
     out.push({
       what: `Unless it saved: at most the work of ${span(since)} since this attempt began`,

@@ -104,7 +104,7 @@ export default function QueuePage() {
 
 function Summary({ rows }: { rows: readonly Row[] }) {
   const waiting = rows.filter((r) => r.level === 1).reduce((n, r) => n + r.waiting, 0);
-  return <>{waiting === 0 ? "nobody waits" : `${count(waiting)} waiting`}</>;
+  return <>{waiting === 0 ? "no job waits" : `${count(waiting)} waiting`}</>;
 }
 
 /** Of the chosen queue, or of all of them. */

@@ -81,7 +81,7 @@ export const COLUMNS: readonly Column[] = [
   {
     id: "credits",
     header: "Credits",
-    hint: "GPU time in its bank: earned with quota that nobody used",
+    hint: "GPU time in its bank: earned with quota that was not used",
     right: true,
     from: "xl",
     cell: (r) => (r.credits_gpu_s >= 1 ? <Credits seconds={r.credits_gpu_s} /> : <None />),
@@ -100,7 +100,7 @@ function Credits({ seconds }: { seconds: number }) {
 }
 
 const ACTION: Record<string, string> = {
-  notify: "then: told",
+  notify: "then: notifies the team",
   block: "then: no new starts",
   lower_priority: "then: after all others",
   pause: "then: saved and paused",
@@ -108,19 +108,14 @@ const ACTION: Record<string, string> = {
 
 function BudgetState({ row }: { row: Row }) {
   const b = row.budget;
-  if (!b)
-    return (
-      <span className="pl-3">
-        <None />
-      </span>
-    );
+  if (!b) return <None />;
   const part = b.limit_micros > 0 ? (b.spent_micros / b.limit_micros) * 100 : 100;
   const over = part >= 100;
   const near = !over && part >= Math.min(80, ...b.thresholds_milli.map((t) => t / 10));
   const label = `${money(b.spent_micros)} of ${money(b.limit_micros)} a ${b.per}; ${ACTION[b.action] ?? b.action}`;
   return (
     <Tooltip text={label}>
-      <span className="flex items-center gap-2 pl-3">
+      <span className="flex items-center gap-2">
         <span className="w-12 shrink-0">
           <Bar
             height={6}

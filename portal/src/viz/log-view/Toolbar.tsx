@@ -55,8 +55,8 @@ export function Toolbar(p: ToolbarProps) {
           ref={p.input}
           className="viz-log-input"
           type="search"
-          placeholder="Search the log"
-          aria-label="Search the log"
+          placeholder="Find in these lines"
+          aria-label="Find in these lines"
           aria-invalid={p.failed}
           spellCheck={false}
           autoComplete="off"

@@ -55,7 +55,7 @@ export default function Logs({
         )}
         <SearchInput
           label="Search the whole log"
-          placeholder="Search all lines on the server"
+          placeholder="Search the whole log"
           value={search.q}
           onChange={(q) => set({ q: q || undefined })}
           slash={false}
