@@ -15,7 +15,8 @@ export function money(micros: number | null | undefined, opts: { short?: boolean
   const abs = Math.abs(micros) / 1e6;
   if (opts.short) {
     if (abs >= 999_500) return `${sign}$${trim(abs / 1e6, 2)}M`;
-    if (abs >= 9_995) return `${sign}$${trim(abs / 1e3, 1)}k`;
+    if (abs >= 9_995 || (abs >= 1000 && abs % 100 === 0)) return `${sign}$${trim(abs / 1e3, 1)}k`;
+    if (Number.isInteger(abs)) return `${sign}$${grouped(abs, 0)}`;
   }
   if (abs > 0 && abs < 0.01) return `${sign}$${abs < 0.0001 ? "0.0001" : abs.toFixed(4)}`;
   const places = abs >= 100_000 ? 0 : 2;
@@ -28,9 +29,9 @@ export function gpus(milli: number | null | undefined): string {
   return grouped(milli / 1000, 3).replace(/\.?0+$/, "") || "0";
 }
 
-export function count(n: number | null | undefined): string {
+export function count(n: number | null | undefined, places = 0): string {
   if (n === null || n === undefined) return NONE;
-  return grouped(n, 0);
+  return grouped(n, places);
 }
 
 /** Percent with its sign set off by a narrow space. */

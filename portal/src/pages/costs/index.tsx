@@ -1,11 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { link } from "@/api/client";
 import { costQuery } from "@/api/queries";
 import { useMay } from "@/api/session";
 import type { CostReport, CostRow, CostSeries } from "@/api/types";
-import { SaveButton } from "@/app/SaveButton";
 import {
   Button,
   berth,
@@ -45,6 +43,7 @@ const PERIODS: { value: Period; label: string }[] = [
   { value: "90d", label: "90 days" },
 ];
 const DAY = 86_400_000;
+const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 const FILTERS = ["project", "experiment", "user"] as const;
 
 /** What was spent, on what, in vain, and how far the budgets go. */
@@ -98,7 +97,7 @@ export default function CostsPage() {
           />
           <Segmented
             label="By"
-            options={BY.map((value) => ({ value, label: value }))}
+            options={BY.map((value) => ({ value, label: capital(value) }))}
             value={by}
             onChange={(to) => change({ by: to === "team" ? undefined : to, sort: undefined })}
           />
@@ -120,20 +119,7 @@ export default function CostsPage() {
           <Columns series={series.data} error={series.error} />
         </Panel>
         <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
-          <Panel
-            title={`By ${by}`}
-            flush
-            actions={
-              <SaveButton
-                size="sm"
-                look="quiet"
-                at={link("/v1/cost", { query: { by, ...scope, format: "csv" } })}
-                file={`cost-by-${by}.csv`}
-              >
-                CSV
-              </SaveButton>
-            }
-          >
+          <Panel title={`By ${by}`} flush>
             <Breakdown
               by={by}
               rows={rows}
@@ -168,7 +154,7 @@ function Head({ report }: { report: CostReport | undefined }) {
         <Money micros={report.total_micros} />
       </Stat>
       <Stat
-        label="Paid for and held by nobody"
+        label="Paid for, not allocated"
         note={all > 0 ? `${percent((100 * report.idle_micros) / all)} of all` : undefined}
       >
         <Money micros={report.idle_micros} />
@@ -209,7 +195,7 @@ export function columnsOf(series: CostSeries) {
   const keys = [
     ...series.keys.map((key, tone) => ({ key, label: key || "none", tone })),
     ...(others ? [{ key: "\u0000others", label: "others", tone: 7 }] : []),
-    ...(idle ? [{ key: "\u0000idle", label: "held by nobody", tone: 7, hatched: true }] : []),
+    ...(idle ? [{ key: "\u0000idle", label: "not allocated", tone: 7, hatched: true }] : []),
   ];
   const points = series.points.map((point) => ({
     at: Date.parse(point.at),
@@ -243,7 +229,7 @@ function Breakdown({
   const columns: Column<CostRow>[] = [
     {
       id: "key",
-      header: by.charAt(0).toUpperCase() + by.slice(1),
+      header: capital(by),
       cell: (r) =>
         by === "job" && key(r) ? (
           <TextLink to="/jobs/$job" params={{ job: key(r) }}>
@@ -273,9 +259,9 @@ function Breakdown({
     {
       id: "hours",
       header: "GPU-hours",
-      cell: (r) => ((r.gpu_ms ?? 0) / 3_600_000).toFixed(1),
+      cell: (r) => count(Math.round((r.gpu_ms ?? 0) / 360_000) / 10, 1),
       value: (r) => (r.gpu_ms ?? 0) / 3_600_000,
-      width: 90,
+      width: 104,
       align: "right",
       narrow: "meta",
       sort: "hours",

@@ -144,11 +144,13 @@ export function StackColumns(props: StackColumnsProps) {
 }
 
 function Box({ id, k, index }: { id: string; k: StackKey; index: number }) {
+  // Not by its key: an address of a pattern cannot have every character.
+  const pattern = `${id}-${index}`;
   return (
     <svg className={toneClass(k.tone ?? index)} width="10" height="10" aria-hidden="true">
-      {k.hatched && <Patterns id={`${id}${k.key}`} />}
+      {k.hatched && <Patterns id={pattern} />}
       <rect className={k.hatched ? "viz-stack-hollow" : "viz-stack-part"} width="10" height="10" />
-      {k.hatched && <rect fill={`url(#${id}${k.key}-hatch)`} width="10" height="10" />}
+      {k.hatched && <rect fill={`url(#${pattern}-hatch)`} width="10" height="10" />}
     </svg>
   );
 }
