@@ -13,38 +13,15 @@ import {
   Gpu,
   Money,
   None,
+  StateBadge,
   Table,
 } from "@/design";
 import { bytes, gpus, span } from "@/lib/format";
 import { DrainDialog } from "./DrainDialog";
 import { rackOf } from "./model";
 
-const GLYPH: Record<string, string> = {
-  ready: "●",
-  cordoned: "◐",
-  draining: "◐",
-  troubled: "▲",
-  failed: "✕",
-  leaving: "○",
-};
-const TONE: Record<string, string> = {
-  ready: "text-good",
-  cordoned: "text-warn",
-  draining: "text-warn",
-  troubled: "text-bad",
-  failed: "text-bad",
-  leaving: "text-warn",
-};
-
 export function NodeState({ node }: { node: Node }) {
-  return (
-    <span className="inline-flex min-w-0 items-center gap-1.5">
-      <span aria-hidden className={TONE[node.state]}>
-        {GLYPH[node.state]}
-      </span>
-      <span className="truncate">{node.state === "troubled" ? "in trouble" : node.state}</span>
-    </span>
-  );
+  return <StateBadge state={node.state} />;
 }
 
 /** Whether a node takes work, and what draining it would do. */
@@ -89,7 +66,7 @@ const COLUMNS: Column<Node>[] = [
     header: "Node",
     cell: (n) => <Cut>{n.name}</Cut>,
     value: (n) => n.name,
-    width: 140,
+    width: 110,
     grow: 1,
     fixed: true,
     narrow: "title",
@@ -125,7 +102,7 @@ const COLUMNS: Column<Node>[] = [
       </Cut>
     ),
     value: (n) => n.gpus_milli / 1000,
-    width: 150,
+    width: 110,
     grow: 1,
     narrow: "meta",
   },
@@ -159,7 +136,7 @@ const COLUMNS: Column<Node>[] = [
     header: "CPU free",
     cell: (n) => (n.cpu_free_milli == null ? <None /> : gpus(n.cpu_free_milli)),
     value: (n) => n.cpu_free_milli,
-    width: 80,
+    width: 76,
     align: "right",
     narrow: "hide",
   },
@@ -177,7 +154,7 @@ const COLUMNS: Column<Node>[] = [
     header: "Costs",
     cell: (n) => <Money micros={n.price_micros_per_hour} rate />,
     value: (n) => n.price_micros_per_hour / 1e6,
-    width: 90,
+    width: 88,
     align: "right",
     narrow: "hide",
     sort: "price",
@@ -188,7 +165,7 @@ const COLUMNS: Column<Node>[] = [
     header: "Jobs",
     cell: (n) => n.jobs.length,
     value: (n) => n.jobs.length,
-    width: 60,
+    width: 52,
     align: "right",
     narrow: "hide",
   },
@@ -196,9 +173,9 @@ const COLUMNS: Column<Node>[] = [
     id: "actions",
     header: "Change",
     cell: (n) => <NodeActions node={n} />,
-    width: 150,
+    width: 148,
     align: "right",
-    narrow: "meta",
+    narrow: "hide",
   },
 ];
 

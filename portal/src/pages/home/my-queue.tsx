@@ -65,7 +65,9 @@ function Row({ job }: { job: Job }) {
             {ordinal(job.position)} in <bdi>{job.team}</bdi>
           </TextLink>
         ) : null}
-        <span className="shrink-0">{gpus(job.gpus_milli)} GPUs</span>
+        <span className="shrink-0">
+          {gpus(job.gpus_milli)} {job.gpus_milli === 1000 ? "GPU" : "GPUs"}
+        </span>
         {job.reason && (
           <span className="min-w-0 truncate" title={job.reason}>
             <Sentence text={job.reason} />

@@ -26,7 +26,7 @@ import { useRunsOut } from "./data";
 import type { Need } from "./needs";
 import { JobName, Nothing, RowsSkeleton } from "./parts";
 
-const MOST = 8;
+const MOST = 5;
 
 /** What somebody should look at, each with what to do about it. */
 export function NeedsPanel({

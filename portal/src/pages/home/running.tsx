@@ -61,7 +61,7 @@ export function RunningPanel({
 }
 
 const LINE =
-  "grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 px-3 md:grid-cols-[minmax(120px,1fr)_44px_124px_72px_128px_84px]";
+  "grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 px-3 md:grid-cols-[minmax(112px,1fr)_44px_112px_72px_92px_76px]";
 
 function Row({ job, busy }: { job: Job; busy: Busy | undefined }) {
   const now = useNow(15_000);
@@ -94,7 +94,7 @@ function Row({ job, busy }: { job: Job; busy: Busy | undefined }) {
                 : `${money(projected)} if it runs as long as expected`
             }
           >
-            <span className="text-faint">
+            <span className="text-12 text-faint md:block">
               {" "}
               of ~<Money micros={projected} />
             </span>
@@ -105,7 +105,9 @@ function Row({ job, busy }: { job: Job; busy: Busy | undefined }) {
         <Time at={endsAt} as="clock" />
       </span>
       <span className="col-span-2 flex gap-3 text-12 text-muted md:hidden">
-        <span>{gpus(job.gpus_milli)} GPUs</span>
+        <span>
+          {gpus(job.gpus_milli)} {job.gpus_milli === 1000 ? "GPU" : "GPUs"}
+        </span>
         {busy?.last !== undefined && <span>{percent(busy.last)}</span>}
         <Span from={job.started} />
         {endsAt !== undefined && (
@@ -130,7 +132,7 @@ function Use({ busy, gpuless }: { busy: Busy | undefined; gpuless: boolean }) {
       <Sparkline
         values={busy.values}
         max={100}
-        width={72}
+        width={60}
         height={18}
         label={`GPU utilization, now ${percent(busy.last)}`}
       />

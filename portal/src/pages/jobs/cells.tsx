@@ -49,16 +49,25 @@ export function Start({ job }: { job: Job }) {
     );
   }
   if (!job.eta) return <None />;
+  const early = hour(job.eta);
+  const late = job.eta_p90 ? beside(early, hour(job.eta_p90)) : "";
   const words = `Starts about ${absolute(job.eta)}${job.eta_p90 ? `; 90 %: ${absolute(job.eta_p90)}` : ""}`;
   return (
     <Tooltip text={words}>
       <span className="tabular-nums">
         <span className="text-faint">~</span>
-        {hour(job.eta)}
-        {job.eta_p90 && <span className="text-faint">–{hour(job.eta_p90)}</span>}
+        {early}
+        {late !== "" && <span className="text-faint">–{late}</span>}
       </span>
     </Tooltip>
   );
+}
+
+/** The later end of a span: the day is said once, and the same time not at all. */
+function beside(early: string, late: string): string {
+  if (late === early) return "";
+  const [day, time] = late.split(" ");
+  return time && early.startsWith(`${day} `) ? time : late;
 }
 
 /** Without the day where there can be no doubt. */

@@ -9,7 +9,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "state",
     header: "State",
-    width: 104,
+    width: 98,
     sort: "state",
     narrow: "meta",
     value: (j) => j.state,
@@ -20,7 +20,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "id",
     header: "Job",
-    width: 60,
+    width: 58,
     sort: "id",
     sortFirst: "desc",
     narrow: "hide",
@@ -30,8 +30,8 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "name",
     header: "Name",
-    width: 130,
-    grow: 3,
+    width: 140,
+    grow: 4,
     sort: "name",
     fixed: true,
     narrow: "title",
@@ -45,8 +45,8 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "user",
     header: "User",
-    width: 64,
-    grow: 1,
+    width: 78,
+    grow: 2,
     narrow: "meta",
     value: (j) => j.user,
     cell: (j) => <Cut className="text-muted">{j.user}</Cut>,
@@ -54,8 +54,8 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "team",
     header: "Team",
-    width: 64,
-    grow: 1,
+    width: 66,
+    grow: 2,
     narrow: "hide",
     value: (j) => j.team,
     cell: (j) => <Cut className="text-muted">{j.team}</Cut>,
@@ -63,7 +63,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "gpus",
     header: "GPUs",
-    width: 68,
+    width: 58,
     align: "right",
     sort: "gpus",
     sortFirst: "desc",
@@ -83,7 +83,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "eta",
     header: "Start",
-    width: 104,
+    width: 124,
     align: "right",
     sort: "eta",
     narrow: "hide",
@@ -94,7 +94,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "runtime",
     header: "Wait/run",
-    width: 84,
+    width: 80,
     align: "right",
     narrow: "meta",
     hint: "How long it ran; of one that never did or waits again, how long it waits",
@@ -114,7 +114,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "priority",
     header: "Prio",
-    width: 64,
+    width: 50,
     align: "right",
     sort: "priority",
     sortFirst: "desc",
@@ -138,8 +138,8 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "why",
     header: "Why",
-    width: 108,
-    grow: 8,
+    width: 92,
+    grow: 6,
     narrow: "hide",
     hint: "Why it waits, or how it ended",
     value: (j) => j.reason,
