@@ -288,7 +288,7 @@ export function Segmented<T extends string>({
 }) {
   const name = useId();
   return (
-    <fieldset className="inline-flex h-7 w-fit self-start max-w-full shrink-0 overflow-x-auto rounded-md border border-line-strong bg-surface-2 p-0.5 max-md:h-9">
+    <fieldset className="inline-flex h-7 w-fit max-w-full shrink-0 overflow-x-auto rounded-md border border-line-strong bg-surface-2 p-0.5 max-md:h-9">
       <legend className="sr-only">{label}</legend>
       {options.map((o) => (
         <label

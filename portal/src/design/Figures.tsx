@@ -138,7 +138,7 @@ export function Stat({
 }) {
   return (
     <div className="min-w-0">
-      <div className="truncate text-12 text-muted">{label}</div>
+      <div className="truncate text-12 text-muted max-md:whitespace-normal">{label}</div>
       <div
         className={cx(
           "truncate font-semibold text-20",
@@ -149,7 +149,11 @@ export function Stat({
       >
         {children}
       </div>
-      {note && <div className="truncate text-12 text-muted">{note}</div>}
+      {note && (
+        <div className="truncate text-12 text-muted max-md:line-clamp-2 max-md:whitespace-normal max-md:[&_bdi]:whitespace-normal">
+          {note}
+        </div>
+      )}
     </div>
   );
 }
@@ -157,7 +161,7 @@ export function Stat({
 /** Stats side by side with hairlines between, wrapping to two per line where it is narrow. */
 export function Stats({ children }: { children: ReactNode }) {
   return (
-    <div className="grid grid-cols-2 gap-px overflow-hidden rounded-md border border-line bg-line *:bg-surface *:px-4 *:py-3 md:grid-flow-col md:auto-cols-fr md:grid-cols-none">
+    <div className="grid grid-cols-2 gap-px overflow-hidden rounded-md border border-line bg-line *:bg-surface *:px-4 *:py-3 max-md:[&>:last-child:nth-child(odd)]:col-span-2 md:grid-flow-col md:auto-cols-fr md:grid-cols-none">
       {children}
     </div>
   );

@@ -151,8 +151,8 @@ export function Panel({
       className="min-w-0 overflow-hidden rounded-md border border-line bg-surface"
       aria-label={title}
     >
-      <header className="flex min-h-9 items-center gap-2 border-line border-b px-3">
-        <h2 className="min-w-0 flex-1 truncate font-medium text-13">{title}</h2>
+      <header className="flex min-h-9 flex-wrap items-center gap-x-2 border-line border-b px-3 max-md:py-1">
+        <h2 className="min-w-0 flex-1 truncate font-medium text-13 max-md:min-w-fit">{title}</h2>
         {actions}
       </header>
       <div className={flush ? undefined : "p-3"}>{children}</div>

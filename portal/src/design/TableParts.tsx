@@ -27,6 +27,7 @@ export function TableBar<T>({
   total,
   more,
   narrow,
+  fit,
 }: TableProps<T> & {
   all: readonly Column<T>[];
   visible: readonly Column<T>[];
@@ -39,7 +40,7 @@ export function TableBar<T>({
   const some = selected.size > 0 && bulk;
   const known = total ?? (more?.has ? undefined : rows?.length);
   return (
-    <div className="flex min-h-10 shrink-0 items-start gap-2 px-4 pb-2">
+    <div className={cx("flex shrink-0 items-start gap-2 px-4", fit ? "py-1" : "min-h-10 pb-2")}>
       {some ? (
         <div
           role="toolbar"

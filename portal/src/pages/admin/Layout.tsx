@@ -59,7 +59,7 @@ export function Section({
         <div
           className={cx(
             "min-h-0 min-w-0 flex-1",
-            fill ? "flex flex-col" : "overflow-y-auto p-4 *:max-w-300",
+            fill ? "flex flex-col pt-3" : "overflow-y-auto p-4 *:max-w-300",
           )}
         >
           {children}

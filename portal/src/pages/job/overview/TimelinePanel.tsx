@@ -19,7 +19,11 @@ export function TimelinePanel({ job }: { job: Job }) {
   return (
     <Panel
       title="Timeline"
-      actions={<span className="text-12 text-muted">{plural(job.attempts, "attempt")}</span>}
+      actions={
+        job.attempts > 0 && (
+          <span className="text-12 text-muted">{plural(job.attempts, "attempt")}</span>
+        )
+      }
     >
       {drawn ? (
         <>
