@@ -61,7 +61,7 @@ export function make({ jobs: n = 400, seed = 7 } = {}) {
       team: pick(teams),
       project: "default",
       experiment: pick(["base", "sft-mix-v3", "ablate"]),
-      priority: pick([0, 0, 0, 500]),
+      priority: pick([50, 50, 50, 100]),
       nodes: Math.max(1, gpus / 8),
       gpus_milli: gpus === 1 && rnd() < 0.3 ? 500 : gpus * 1000,
       asks: gpus > 8 ? `${gpus / 8} x H100:8` : `H100:${gpus}`,
