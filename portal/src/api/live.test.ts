@@ -132,6 +132,32 @@ test("the new state shows at once in a list that is on the screen", async () => 
   off();
 });
 
+test("an event leaves a failed read its error for a while, then tries it again", async () => {
+  const { QueryObserver } = await import("@tanstack/react-query");
+  let reads = 0;
+  const watch = new QueryObserver(client, {
+    queryKey: ["jobs", "some"],
+    retry: false,
+    queryFn: () => {
+      reads += 1;
+      return Promise.reject(new Error("busy"));
+    },
+  });
+  const off = watch.subscribe(() => {});
+  await vi.advanceTimersByTimeAsync(10);
+  for (let seq = 1; seq <= 20; seq += 1) {
+    last().send(job(seq));
+    await vi.advanceTimersByTimeAsync(1000);
+  }
+  expect(reads).toBe(1);
+  expect(watch.getCurrentResult().status).toBe("error");
+  await vi.advanceTimersByTimeAsync(20_000);
+  last().send(job(21));
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(reads).toBe(2);
+  off();
+});
+
 test("a stream that lost its right stays closed and says why", () => {
   last().send({
     kind: "end",

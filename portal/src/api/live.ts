@@ -1,4 +1,4 @@
-import type { QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient } from "@tanstack/react-query";
 import { store, useStore } from "@/lib/store";
 import { link } from "./client";
 import { openStream, type Source } from "./stream";
@@ -38,6 +38,8 @@ const PACE: Record<string, number> = {
   cost: 30_000,
   budgets: 30_000,
 };
+/** So long an error is shown before an event makes its query try again. */
+const AFTER_ERROR_MS = 30_000;
 const MOST_JOBS = 500;
 const MOST_ALERTS = 50;
 const RETRY_MS = [1000, 2000, 4000, 8000, 15_000, 30_000];
@@ -191,7 +193,8 @@ export function start(client: QueryClient, opts: Options = {}): () => void {
       nextAt.set(key, Date.now() + (PACE[noun] ?? 5000));
       if (nextAt.size > 1000) nextAt.clear();
       counters.refetches += 1;
-      void client.invalidateQueries({ queryKey: id === undefined ? [noun] : [noun, id] });
+      const queryKey = id === undefined ? [noun] : [noun, id];
+      void client.invalidateQueries({ queryKey, predicate: isReadAgain });
     };
     if (at <= now) go();
     else waiting.set(key, setTimeout(go, at - now));
@@ -227,6 +230,15 @@ export function start(client: QueryClient, opts: Options = {}): () => void {
     document.removeEventListener("visibilitychange", visibility);
     window.removeEventListener("online", visibility);
   };
+}
+
+/**
+ * What was read before is read again. A first read goes on undisturbed, and one that failed shows its
+ * error for a while: with an event a second it would otherwise load for ever, and press a busy server.
+ */
+function isReadAgain({ state }: Query): boolean {
+  if (state.data !== undefined) return true;
+  return state.status === "error" && Date.now() - state.errorUpdatedAt >= AFTER_ERROR_MS;
 }
 
 /** The new state at once in the lists that show the job; the rest comes with the next read. */
