@@ -1,15 +1,16 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "@tanstack/react-router";
-import { type ReactNode, useEffect } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { meQuery, sessionQuery } from "@/api/session";
 import { ErrorState } from "@/design";
 import { setStoredUser } from "@/lib/stored";
+import { FramePending } from "./Fallbacks";
 import { SignIn } from "./SignIn";
 
 /** Lets those in who are signed in. Others sign in here, and see what they came for without a detour. */
 export function Gate({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery);
-  const me = useQuery({ ...meQuery, enabled: Boolean(session.data) });
+  const me = useQuery({ ...meQuery, enabled: session.data !== null });
   const href = useLocation({ select: (l) => l.href });
   const user = me.data?.user;
   if (user) setStoredUser(user);
@@ -36,7 +37,16 @@ export function Gate({ children }: { children: ReactNode }) {
         />
       </main>
     );
-  // Nothing is drawn that would have to be taken back a moment later.
-  if (!session.data || !me.data) return null;
+  if (!session.data || !me.data) return <Coming />;
   return children;
+}
+
+/** At first nothing, which a quick answer would have to take back a moment later. */
+function Coming() {
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), 300);
+    return () => clearTimeout(timer);
+  }, []);
+  return slow ? <FramePending /> : null;
 }
