@@ -9,7 +9,7 @@ import { COLUMNS } from "./tree-columns";
 
 const FROM = { md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" } as const;
 const TEMPLATE =
-  "grid-cols-[minmax(0,1fr)_104px_64px] md:grid-cols-[minmax(160px,1fr)_minmax(120px,1.2fr)_104px_76px_64px] lg:grid-cols-[minmax(160px,1fr)_minmax(140px,1.2fr)_104px_76px_72px_64px_96px_132px] xl:grid-cols-[minmax(180px,1fr)_minmax(180px,1.3fr)_104px_76px_72px_64px_96px_60px_84px_140px]";
+  "grid-cols-[minmax(0,1fr)_104px_64px] md:grid-cols-[minmax(160px,1fr)_minmax(120px,1.2fr)_104px_76px_64px] lg:grid-cols-[minmax(100px,1fr)_minmax(96px,1.2fr)_88px_72px_64px_60px_88px_104px] xl:grid-cols-[minmax(120px,1fr)_minmax(140px,1.3fr)_96px_76px_68px_60px_88px_56px_84px_112px]";
 const LINE = cx("grid items-center gap-x-3 px-3", TEMPLATE);
 
 /** The tenants as a tree. A row filters what waits; arrows go through it, left and right fold it. */

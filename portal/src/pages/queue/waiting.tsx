@@ -71,7 +71,7 @@ export function WaitingPanel({
       {first && error && <ErrorState error={error} onRetry={() => void refetch()} />}
       {!first && all.length === 0 && (
         <EmptyState
-          title={queue ? `Nobody waits in ${queue}` : "Nobody waits"}
+          title={queue ? `No job waits in ${queue}` : "No job waits"}
           command={unseen > 0 ? undefined : "berth run -g 1 -- hostname"}
         >
           {unseen > 0
