@@ -113,8 +113,11 @@ export default function CostsPage() {
       }
     >
       <div className="flex flex-col gap-4">
-        <Head report={report.data} />
-        {report.error && <ErrorNote error={report.error} onRetry={() => void report.refetch()} />}
+        {report.error && !report.data ? (
+          <ErrorNote error={report.error} onRetry={() => void report.refetch()} />
+        ) : (
+          <Head report={report.data} />
+        )}
         <Panel title={`By day and ${by}`}>
           <Columns series={series.data} error={series.error} />
         </Panel>
@@ -123,6 +126,7 @@ export default function CostsPage() {
             <Breakdown
               by={by}
               rows={rows}
+              error={report.error}
               total={report.data?.total_micros ?? 0}
               sort={search.sort}
               onSort={(sort) => change({ sort })}
@@ -174,7 +178,7 @@ function Columns({ series, error }: { series: CostSeries | undefined; error: unk
   const shaped = useMemo(() => series && columnsOf(series), [series]);
   if (error) return <ErrorNote error={error} />;
   if (!shaped) return <Skeleton height={200} />;
-  if (shaped.points.length === 0)
+  if (shaped.points.every((point) => point.values.every((value) => value === 0)))
     return <p className="text-muted">Nothing was spent in this time.</p>;
   return (
     <StackColumns
@@ -211,6 +215,7 @@ export function columnsOf(series: CostSeries) {
 function Breakdown({
   by,
   rows,
+  error,
   total,
   sort,
   onSort,
@@ -219,6 +224,7 @@ function Breakdown({
 }: {
   by: By;
   rows: CostRow[] | undefined;
+  error: unknown;
   total: number;
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
@@ -304,6 +310,7 @@ function Breakdown({
       columns={columns}
       rows={rows && sorted(rows, columns, sort ?? "-amount")}
       rowId={key}
+      error={error ?? undefined}
       sort={sort ?? "-amount"}
       onSort={onSort}
       open={open}
