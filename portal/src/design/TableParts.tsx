@@ -162,16 +162,20 @@ export function Head<T>({
                     type="button"
                     onClick={() => onSort(nextSort(c, sort))}
                     className={cx(
-                      "group/sort flex min-w-0 items-center gap-1 rounded-sm hover:text-fg",
+                      "group/sort relative flex min-w-0 items-center rounded-sm hover:text-fg",
                       on && "font-medium text-fg",
-                      c.align === "right" && "flex-row-reverse",
                     )}
                   >
                     {words}
                     <Arrow
                       size={12}
                       aria-hidden
-                      className={cx("shrink-0", !on && "opacity-0 group-hover/sort:opacity-60")}
+                      // In the room between columns, so that no name is cut for it.
+                      className={cx(
+                        "absolute",
+                        c.align === "right" ? "-left-3.5" : "-right-3.5",
+                        !on && "opacity-0 group-hover/sort:opacity-60",
+                      )}
                     />
                   </button>
                 ) : (
