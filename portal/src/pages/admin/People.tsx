@@ -125,7 +125,7 @@ export function People() {
         error={users.error ?? undefined}
         onRetry={() => void users.refetch()}
         csv="people"
-        empty={<EmptyState title="Nobody is here yet" command="berth user add kim" />}
+        empty={<EmptyState title="No people yet" command="berth user add kim" />}
       />
       <AddPerson open={adding} onClose={() => setAdding(false)} />
       <Confirm

@@ -234,7 +234,7 @@ function Members({ team }: { team: string }) {
         fit
         empty={
           <EmptyState
-            title="Nobody is in this team"
+            title="This team has no members"
             command={`berth member set ${team} kim researcher`}
           />
         }

@@ -52,7 +52,7 @@ function FreePanel() {
           {models.slice(0, MOST).map((m) => (
             <li
               key={m.model}
-              className="grid grid-cols-[minmax(90px,1fr)_minmax(0,2fr)_96px] items-center gap-x-3 px-3 py-1.5"
+              className="grid grid-cols-[minmax(72px,1fr)_minmax(0,2fr)_auto] items-center gap-x-3 px-3 py-1.5"
             >
               <Cut>{m.model}</Cut>
               <Bar
@@ -71,7 +71,7 @@ function FreePanel() {
                   },
                 ]}
               />
-              <span className="text-right tabular-nums">
+              <span className="whitespace-nowrap text-right tabular-nums">
                 <TextLink to="/cluster" search={{ figure: "free", q: m.model }}>
                   {gpuText(m.free * 1000)}
                 </TextLink>
@@ -172,7 +172,7 @@ function LongestPanel() {
       ) : query.data === undefined ? (
         <RowsSkeleton label="waiting jobs" />
       ) : jobs.length === 0 ? (
-        <Nothing>Nobody waits.</Nothing>
+        <Nothing>No job waits.</Nothing>
       ) : (
         <ul className="divide-y divide-line">
           {jobs.slice(0, MOST).map((j) => (

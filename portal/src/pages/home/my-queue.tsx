@@ -50,7 +50,9 @@ function Row({ job }: { job: Job }) {
     <li className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 px-3 py-1.5">
       <JobName id={job.id} name={job.name} />
       <span className="whitespace-nowrap text-right tabular-nums">
-        {job.eta ? (
+        {job.eta && Date.parse(job.eta) <= now ? (
+          "about now"
+        ) : job.eta ? (
           <>
             about {clock(job.eta, now)}{" "}
             <span className="text-12 text-muted">{relative(job.eta, now)}</span>

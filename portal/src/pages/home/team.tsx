@@ -51,7 +51,7 @@ function BlockedPanel({ teams }: { teams: readonly string[] }) {
       ) : query.data === undefined ? (
         <RowsSkeleton label="people who wait" />
       ) : people.length === 0 ? (
-        <Nothing>Nobody waits.</Nothing>
+        <Nothing>No job waits.</Nothing>
       ) : (
         <ul className="divide-y divide-line">
           {people.slice(0, MOST).map((p) => (

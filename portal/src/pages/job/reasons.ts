@@ -3,7 +3,7 @@
  * none, and the page of its reason still does.
  */
 const CLEARS: Record<string, string> = {
-  held: "Somebody releases it.",
+  held: "It is released.",
   "begin-time": "The time comes.",
   dependency: "That job gets there.",
   "dependency-never": "Nothing: cancel it, or submit it without that dependency.",

@@ -63,7 +63,7 @@ function When({ plan, hold }: { plan: Plan; hold: boolean }) {
   } else if (plan.blockers.some((b) => NEVER.has(b.code))) {
     icon = <CircleAlert size={16} aria-hidden className="shrink-0 text-bad" />;
     text = "Would never start here";
-  } else text = "Nobody can say when it starts";
+  } else text = "Its start cannot be forecast";
   return (
     <div>
       <p className="flex items-center gap-2 font-semibold text-16">
