@@ -1,7 +1,6 @@
 import type { ErrorComponentProps } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { EmptyState, ErrorState, LinkButton, Skeleton } from "@/design";
-import { cx } from "@/lib/cx";
 import { useStored } from "@/lib/stored";
 
 /** While the server says who is signed in: the frame, in place. */
@@ -10,13 +9,11 @@ export function FramePending() {
   return (
     <div className="flex h-full" data-skeleton aria-busy="true">
       <div
-        className={cx(
-          "shrink-0 border-line border-r bg-surface max-md:hidden",
-          railOpen ? "w-50" : "w-14",
-        )}
+        className="shrink-0 border-line border-r bg-surface max-md:hidden"
+        style={{ width: railOpen ? "var(--rail-open)" : "var(--rail)" }}
       />
       <div className="min-w-0 flex-1">
-        <div className="h-11 border-line border-b bg-surface" />
+        <div className="h-(--topbar) border-line border-b bg-surface" />
         <PagePending />
       </div>
     </div>
