@@ -4,7 +4,7 @@
  *   first route     what is loaded before Home can be used: at most 220 of JS and 25 of CSS
  *   each other page its chunk with what it imports, less what the first route has: at most 60
  *   on demand       what a page or the frame imports when it is needed, such as the terminal and the
- *                   editor, each with its closure less what is there by then: at most 100. They do
+ *                   editor, each with its closure less what is there by then: at most 120. They do
  *                   not count for the page
  *   everything      at most 620
  */

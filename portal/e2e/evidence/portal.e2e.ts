@@ -1,7 +1,6 @@
 // The published figures about the portal: `make evidence-portal`.
 //
-//   HISTORY   a home with 50,000 jobs, which is changed; see the Makefile
-//   JOBS      how many jobs it has
+//   HISTORY   a home with 50,000 jobs, which is changed; .ci/evidence-portal writes it
 //   ONLY      some parts: bundle, drawing, rows, streams, live; then nothing is written
 import { expect, test } from "vitest";
 import { openBrowser } from "../support/browser";
@@ -30,7 +29,7 @@ test("the figures of the portal", async () => {
     const home = process.env.HISTORY;
     expect(home, "HISTORY names the home with many jobs").toBeTruthy();
     const server = await startServer(["--gpus", "64xH100"], undefined, undefined, home);
-    add(await firstRows(browser, server, Number(process.env.JOBS ?? 50_000)));
+    add(await firstRows(browser, server));
     await server.stop();
   }
   for (const [part, measure] of [

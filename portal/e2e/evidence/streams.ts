@@ -29,6 +29,7 @@ export async function streams(server: Server): Promise<Section> {
   await new Promise((done) => setTimeout(done, 2_000));
   const quiet = cpuSeconds(server.process);
   await pace(sent, change);
+  await new Promise((done) => setTimeout(done, 1_000));
   const alone = cpuSeconds(server.process) - quiet;
   return {
     title: "People who have the portal open",
@@ -49,18 +50,22 @@ export async function streams(server: Server): Promise<Section> {
 
 async function listen(server: Server, heard: () => void): Promise<() => void> {
   const stop = new AbortController();
-  const answer = await fetch(`${server.url}/v1/events?kind=job`, {
+  // What a page of the portal listens to.
+  const answer = await fetch(`${server.url}/v1/events?kind=job,node,queue,alert`, {
     headers: { authorization: `Bearer ${server.admin}` },
     signal: stop.signal,
   });
   const reader = answer.body?.getReader();
   const text = new TextDecoder();
+  let rest = "";
   (async () => {
     for (;;) {
       const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
       if (done) return;
-      for (const line of text.decode(value, { stream: true }).split("\n"))
-        if (line.startsWith("data:")) heard();
+      const lines = (rest + text.decode(value, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines)
+        if (line.startsWith("data:") && line.includes('"kind":"job"')) heard();
     }
   })().catch(() => undefined);
   return () => stop.abort();

@@ -33,11 +33,15 @@ export function below(name: string, value: number, unit: string, limit: number):
   return { ...figure(name, value, unit), target: `< ${limit}`, holds: value < limit };
 }
 
+export function atLeast(name: string, value: number, unit: string, least: number): Row {
+  return { ...figure(name, value, unit), target: `≥ ${least}`, holds: value >= least };
+}
+
 export function exactly(name: string, value: number, unit: string, wanted: number): Row {
   return { ...figure(name, value, unit), target: `= ${wanted}`, holds: value === wanted };
 }
 
-/** Writes portal.json and portal.md; sections that were not measured now keep what they had. */
+/** Writes portal.json and portal.md. */
 export function write(sections: Section[]): void {
   const rows = sections.flatMap((section) => section.rows);
   const aimed = rows.filter((row) => row.holds !== null);
