@@ -1,64 +1,93 @@
 // Pictures of every page, of a server with a month of history: `make portal-shots`.
 //
-//   BERTH_URL, BERTH_TOKEN   the server
-//   JOB, WAITING             a job that runs and one that waits
+//   BERTH_URL, BERTH_TOKEN   the server, and one who may see all of it
+//   PERSON_TOKEN             one who has jobs, for Home; the same where left out
 //   SHOTS                    where the pictures go; docs/portal where left out
 //   ONLY, PNG=yes            some pages alone; PNG beside WebP, to look at
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openBrowser, openPage, signIn, type Theme } from "../support/browser";
 import { pages, type Stop } from "../support/pages";
 
 const env = process.env;
+const url = env.BERTH_URL ?? "";
+const token = env.BERTH_TOKEN ?? "";
 const out = resolve(env.SHOTS ?? join(import.meta.dirname, "../../../docs/portal"));
 const WIDTHS = [1440, 1280, 390];
 const THEMES: Theme[] = ["light", "dark"];
+const only = env.ONLY?.split(",");
 
 test("every page has its pictures", async () => {
-  const url = env.BERTH_URL ?? "";
-  const token = env.BERTH_TOKEN ?? "";
   expect(url && token, "BERTH_URL and BERTH_TOKEN name the server").toBeTruthy();
   mkdirSync(out, { recursive: true });
-  const stops = wanted();
+  const all = await stops();
+  const home = all.filter((stop) => stop.name === "home");
   const browser = await openBrowser();
   for (const theme of THEMES) {
     for (const width of WIDTHS) {
-      const page = await openPage(browser, { width, theme });
-      if (!env.ONLY || env.ONLY.includes("sign-in")) {
-        await page.goto(`${url}/sign-in`);
-        await page.getByRole("textbox", { name: "Token" }).waitFor();
-        await shoot(page, "sign-in", width, theme);
-      }
-      await signIn(page, url, token);
-      for (const { name, path, ready } of stops) {
-        await page.goto(url + path);
-        await ready(page).catch((error) => console.error(`${name}: ${error}`));
-        // Charts are drawn after their data came.
-        await page.waitForTimeout(600);
-        await shoot(page, name, width, theme);
-      }
-      await page.context().close();
+      await walk(browser, width, theme, token, [
+        ...home.map((stop) => ({ ...stop, name: "home-operator" })),
+        ...all.filter((stop) => stop.name !== "home"),
+      ]);
+      await walk(browser, width, theme, env.PERSON_TOKEN ?? token, home);
     }
   }
   await browser.close();
 }, 3_600_000);
 
-function wanted(): Stop[] {
-  const waiting = pages(env.WAITING ?? "1").find((stop) => stop.name === "job") as Stop;
-  const all = [...pages(env.JOB ?? "1"), { ...waiting, name: "job-waiting" }];
-  const only = env.ONLY?.split(",");
-  return only ? all.filter((stop) => only.includes(stop.name)) : all;
+async function walk(browser: Browser, width: number, theme: Theme, as: string, list: Stop[]) {
+  const wanted = list.filter((stop) => !only || only.includes(stop.name));
+  if (wanted.length === 0) return;
+  const page = await openPage(browser, { width, theme });
+  await page.goto(`${url}/sign-in`);
+  await page.getByRole("textbox", { name: "Token" }).waitFor();
+  if (as === token && (!only || only.includes("sign-in"))) await shoot(page, "sign-in");
+  await signIn(page, url, as);
+  for (const { name, path, ready } of wanted) {
+    await page.goto(url + path);
+    await ready(page).catch((error) => console.error(`${name}: ${error}`));
+    // Charts are drawn after their data came.
+    await page.waitForTimeout(600);
+    await shoot(page, name);
+  }
+  await page.context().close();
+
+  /** WebP is a quarter of PNG, and Chromium writes it by itself. */
+  async function shoot(page: Page, name: string): Promise<void> {
+    const session = await page.context().newCDPSession(page);
+    const formats = env.PNG === "yes" ? (["webp", "png"] as const) : (["webp"] as const);
+    for (const format of formats) {
+      const quality = format === "webp" ? { quality: 82 } : {};
+      const { data } = await session.send("Page.captureScreenshot", { format, ...quality });
+      writeFileSync(join(out, `${name}-${width}-${theme}.${format}`), Buffer.from(data, "base64"));
+    }
+    await session.detach();
+  }
 }
 
-/** WebP is a quarter of PNG, and Chromium writes it by itself. */
-async function shoot(page: Page, name: string, width: number, theme: Theme): Promise<void> {
-  const session = await page.context().newCDPSession(page);
-  const formats = env.PNG === "yes" ? (["webp", "png"] as const) : (["webp"] as const);
-  for (const format of formats) {
-    const quality = format === "webp" ? { quality: 82 } : {};
-    const { data } = await session.send("Page.captureScreenshot", { format, ...quality } as never);
-    writeFileSync(join(out, `${name}-${width}-${theme}.${format}`), Buffer.from(data, "base64"));
-  }
+/** All pages, those of a job for one that runs, and what a waiting and an ended one look like. */
+async function stops(): Promise<Stop[]> {
+  const runs = await jobs("state=running&sort=-gpus");
+  const waits = await jobs("state=pending&sort=-gpus");
+  const ended = await jobs("state=done&sort=-cost");
+  const all = pages(runs[0]?.id ?? "1");
+  const job = all.find((stop) => stop.name === "job") as Stop;
+  const of = (name: string, id: string | undefined) =>
+    id === undefined ? [] : [{ ...job, name, path: `/jobs/${id}` }];
+  return [
+    ...all,
+    ...of("job-waiting", (waits.find((one) => one.eta) ?? waits[0])?.id),
+    ...of("job-ended", (ended.find((one) => one.attempts > 1) ?? ended[0])?.id),
+  ];
+}
+
+type Listed = { id: string; eta?: string | null; attempts: number };
+
+async function jobs(query: string): Promise<Listed[]> {
+  const answer = await fetch(`${url}/v1/jobs?${query}&limit=200`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  return (await answer.json()).jobs;
 }

@@ -21,9 +21,13 @@ export function pages(job: string): Stop[] {
     at("job", `/jobs/${job}`),
     at("job-logs", `/jobs/${job}?tab=logs`),
     at("job-metrics", `/jobs/${job}?tab=metrics`),
+    at("job-events", `/jobs/${job}?tab=events`),
+    at("job-files", `/jobs/${job}?tab=files`),
+    at("job-file", `/jobs/${job}?tab=file`),
     at("new", "/new"),
     at("queue", "/queue"),
     at("cluster", "/cluster"),
+    at("nodes", "/cluster?view=nodes"),
     at("gantt", "/cluster?view=gantt"),
     at("costs", "/costs"),
     at("admin-teams", "/admin?tab=teams"),
@@ -35,5 +39,7 @@ export function pages(job: string): Stop[] {
     at("admin-schedules", "/admin?tab=schedules"),
     at("admin-audit", "/admin?tab=audit"),
     at("admin-health", "/admin?tab=health"),
+    at("help", "/help/BRT0005"),
+    at("device", "/device"),
   ];
 }
