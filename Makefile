@@ -166,6 +166,19 @@ readme-picture: toolchain ## Record the README's first five minutes as docs/firs
 	$(CARGO) build --release --locked -p berth
 	tools/terminal-picture "$${CARGO_TARGET_DIR:-target}/release/berth" README.md docs/first-five-minutes.svg
 
+# Nothing else should be busy on the machine: most of it is about time. It takes about a quarter of an
+# hour. ONLY=bundle,drawing,rows,streams,live prints some parts alone.
+.PHONY: evidence-portal
+evidence-portal: toolchain portal chromium ## Reproduce the published figures about the portal
+	$(CARGO) build --release --locked -p berth -p berth-history
+	@.ci/evidence-portal "$${CARGO_TARGET_DIR:-target}/release"
+
+# Of a server that has a month behind it, by berth-history. ONLY=home,jobs takes these pages alone.
+.PHONY: portal-shots
+portal-shots: toolchain portal chromium ## Take the pictures of docs/portal anew
+	$(CARGO) build --release --locked -p berth -p berth-history
+	@.ci/portal-shots "$${CARGO_TARGET_DIR:-target}/release"
+
 # What the targets above need, installed only where it is missing.
 
 .PHONY: toolchain
