@@ -36,7 +36,7 @@ export function NodeDrawer({
       command={`berth nodes ${node?.name ?? ""}`}
     >
       {node && (
-        <div className="flex flex-col gap-4 p-4">
+        <div className="flex flex-col gap-4">
           <div className="flex items-center justify-between gap-2">
             <NodeState node={node} />
             <NodeActions node={node} />

@@ -139,7 +139,7 @@ export default function CostsPage() {
         <Budgets editing={editing} onEdit={setEditing} />
       </div>
       <Rows
-        title={search.open ? `${by} ${search.open}` : ""}
+        title={search.open ? `${capital(by)} ${search.open}` : ""}
         scope={search.open === undefined ? undefined : { ...scope, [by]: search.open }}
         onClose={() => change({ open: undefined })}
       />

@@ -112,7 +112,7 @@ function BudgetRow({ budget: b }: { budget: Budget }) {
   const out = useRunsOut(b.queue);
   const part = partOf(b);
   const forecast = Math.max(0, (b.forecast_micros ?? b.spent_micros) - b.spent_micros);
-  const tone = part >= 100 || out ? "bad" : part >= 80 ? "warn" : "accent";
+  const tone = part >= 100 ? "bad" : part >= 80 || out ? "warn" : "accent";
   return (
     <li className="flex flex-col gap-1 px-3 py-2">
       <div className="flex items-baseline gap-3">
@@ -170,7 +170,7 @@ function IdlePanel({ teams, all }: { teams: readonly string[]; all: boolean }) {
     ["GPUs that no job held", of("unallocated")],
   ];
   return (
-    <Panel title="Spent on nothing" flush>
+    <Panel title="Idle and lost" flush>
       <ul className="divide-y divide-line">
         {held.slice(0, 4).map((h) => (
           <li
@@ -194,7 +194,7 @@ function IdlePanel({ teams, all }: { teams: readonly string[]; all: boolean }) {
           </li>
         ))}
         {held.length === 0 && (
-          <li className="px-3 py-2 text-muted">No GPU of the team is seen idle now.</li>
+          <li className="px-3 py-2 text-muted">No GPU is held and idle now.</li>
         )}
         {rows.map(
           ([label, micros]) =>

@@ -23,6 +23,7 @@ import { JobActions } from "../job/Actions";
 import { useProjection, useTimeline } from "../job/data";
 import { FINAL, HOLDS, isArray } from "../job/project";
 import { sentence, whyModel } from "../job/why";
+import { className } from "../new-job/model/rights";
 
 /** A job beside the list. Which one is in the address. */
 export function JobDrawer({
@@ -110,7 +111,7 @@ function Details({ job }: { job: Job }) {
           ],
           ["Submitted", <Time key="s" at={job.submitted} as="both" />],
           Boolean(job.ended) && ["Ended", <Time key="x" at={job.ended} as="both" />],
-          ["Priority", String(job.priority)],
+          ["Priority", className(job.priority)],
           ["Attempts", plural(job.attempts, "attempt")],
           Boolean(job.project) && [
             "Project",

@@ -1,5 +1,6 @@
 import type { Job } from "@/api/types";
 import { Chip, Facts, Mono, Panel, TextLink, Time } from "@/design";
+import { className } from "../../new-job/model/rights";
 
 /** Who, for what, and the words to find it by. */
 export function About({ job }: { job: Job }) {
@@ -22,7 +23,7 @@ export function About({ job }: { job: Job }) {
             "Experiment",
             jobs({ experiment: job.experiment }, job.experiment),
           ],
-          ["Priority", String(job.priority)],
+          ["Priority", className(job.priority)],
           ["Asks for", asked(job.asks)],
           array !== undefined && [
             "Array",
