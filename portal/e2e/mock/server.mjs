@@ -8,6 +8,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname } from "node:path";
+import * as admin from "./admin.mjs";
 import * as cluster from "./cluster.mjs";
 import { make } from "./data.mjs";
 import * as jobs from "./jobs.mjs";
@@ -244,18 +245,29 @@ const routes = [
     /^\/v1\/queues\/([^/]+)$/,
     (_, m) => world.queues.find((q) => q.name === m[1]) ?? world.queues[0],
   ],
-  ["GET", /^\/v1\/audit$/, () => ({ rows: [], next: null })],
-  ["GET", /^\/v1\/policy$/, () => ({ version: 1, knobs: { backfill: "true" }, changed: [] })],
+  ["GET", /^\/v1\/audit$/, (query) => admin.audit(world, query)],
+  ["GET", /^\/v1\/world$/, () => admin.worldText(world)],
+  ["GET", /^\/v1\/teams\/([^/]+)\/members$/, (_, m) => items(admin.members(world, m[1]))],
+  ...["users", "tokens", "sessions", "secrets", "schedules", "config"].map((noun) => [
+    "GET",
+    new RegExp(`^/v1/${noun}$`),
+    () => items(admin[noun](world)),
+  ]),
+  [
+    "GET",
+    /^\/v1\/policy$/,
+    () => ({
+      version: 1,
+      knobs: { backfill: "true", grace: "5m", share_gpus: "team", reclaim: "true" },
+      changed: [],
+    }),
+  ],
   ["GET", /^\/readyz$/, () => ({ ok: true, parts: { store: "", engine: "" } })],
   ["GET", /^\/v1\/teams$/, () => items(world.teams.map((name) => ({ name, parent: null })))],
   ["GET", /^\/v1\/queues$/, () => items(world.queues)],
   ["GET", /^\/v1\/nodes$/, () => items(world.nodes)],
   ["GET", /^\/v1\/gpus$/, () => items(world.gpus)],
-  [
-    "GET",
-    /^\/v1\/(projects|tokens|users|secrets|volumes|templates|schedules|config)$/,
-    () => items([]),
-  ],
+  ["GET", /^\/v1\/(projects|volumes|templates)$/, () => items([])],
 ];
 
 const CSP =
