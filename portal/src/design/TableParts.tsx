@@ -40,7 +40,10 @@ export function TableBar<T>({
   const some = selected.size > 0 && bulk;
   const known = total ?? (more?.has ? undefined : rows?.length);
   return (
-    <div className={cx("flex shrink-0 items-start gap-2 px-4", fit ? "py-1" : "min-h-10 pb-2")}>
+    <div
+      data-table-bar
+      className={cx("flex shrink-0 items-start gap-2 px-4", fit ? "py-1" : "min-h-10 pb-2")}
+    >
       {some ? (
         <div
           role="toolbar"
@@ -264,7 +267,10 @@ export function WideRow(p: RowProps) {
 
 /** Two lines: what names it and its main figure, then the rest. */
 export function NarrowRow(p: RowProps) {
-  const of = (place: Column<unknown>["narrow"]) => p.columns.filter((c) => c.narrow === place);
+  // A dash says nothing where no column has a head.
+  const says = (c: Column<unknown>) => !c.value || (c.value(p.row) ?? "") !== "";
+  const of = (place: Column<unknown>["narrow"]) =>
+    p.columns.filter((c) => c.narrow === place && says(c));
   return (
     <div
       {...rowProps(p)}

@@ -1,6 +1,7 @@
 import { Tabs as Radix } from "radix-ui";
 import type { ReactNode } from "react";
 import { count } from "@/lib/format";
+import { intoView } from "@/lib/into-view";
 
 export interface Tab<T extends string = string> {
   value: T;
@@ -38,6 +39,7 @@ export function Tabs<T extends string>({
           <Radix.Trigger
             key={t.value}
             value={t.value}
+            ref={t.value === value ? intoView : undefined}
             className="-mb-px inline-flex h-9 items-center gap-1.5 whitespace-nowrap border-transparent border-b-2 px-2 text-muted outline-offset-[-3px] hover:text-fg data-[state=active]:border-accent data-[state=active]:font-medium data-[state=active]:text-fg"
           >
             {t.label}

@@ -89,7 +89,7 @@ export function Health() {
             {sick?.map((node) => (
               <li key={node.name}>
                 <Note tone="warn">
-                  ✕ {node.name} is {node.state}
+                  ✕ {node.name} {node.state === "failed" ? "has failed" : "is in trouble"}
                   {node.trouble ? `: ${node.trouble}` : "."}
                 </Note>
               </li>

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useMayFor } from "@/api/session";
 import { Page } from "@/design";
 import { cx } from "@/lib/cx";
+import { intoView } from "@/lib/into-view";
 import { SECTIONS, type SectionId } from "./sections";
 
 /** The frame of each section: the list of sections beside it, above it where it is narrow. */
@@ -44,6 +45,7 @@ export function Section({
                 to="/admin"
                 search={{ tab: s.id }}
                 aria-current={s.id === id ? "page" : undefined}
+                ref={s.id === id ? intoView : undefined}
                 className={cx(
                   "whitespace-nowrap rounded-md px-2 py-1",
                   s.id === id
@@ -59,7 +61,7 @@ export function Section({
         <div
           className={cx(
             "min-h-0 min-w-0 flex-1",
-            fill ? "flex flex-col pt-3" : "overflow-y-auto p-4 *:max-w-300",
+            fill ? "flex flex-col has-data-table-bar:pt-3" : "overflow-y-auto p-4 *:max-w-300",
           )}
         >
           {children}

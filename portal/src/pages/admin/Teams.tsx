@@ -197,7 +197,7 @@ function Members({ team }: { team: string }) {
         ),
       value: (m) => m.role,
       width: 140,
-      narrow: "meta",
+      narrow: "end",
     },
     {
       id: "remove",
