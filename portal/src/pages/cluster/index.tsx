@@ -74,7 +74,7 @@ export default function ClusterPage() {
       }
     >
       <div className="flex flex-col gap-4">
-        <Head gpus={gpus.data} nodes={nodes.data} />
+        {!(gpus.error && !gpus.data) && <Head gpus={gpus.data} nodes={nodes.data} />}
         {view === "gantt" && <GanttView nodes={nodes.data} />}
         {view === "map" &&
           (gpus.error ? (

@@ -14,9 +14,10 @@ export const LONGEST = someJobsQuery({ state: "pending", sort: "submitted" }, MO
 /** The cluster in four numbers. */
 export function ClusterFigures() {
   const hour = useHour();
-  const gpus = useQuery(gpusQuery).data;
-  const nodes = useQuery(nodesQuery).data;
-  const waiting = useQuery(LONGEST).data?.jobs;
+  const { data: gpus, error: noGpus } = useQuery(gpusQuery);
+  const { data: nodes, error: noNodes } = useQuery(nodesQuery);
+  const { data: longest, error: noJobs } = useQuery(LONGEST);
+  const waiting = longest?.jobs;
   const from = new Date(today(hour)).toISOString();
   const cost = useQuery({ ...costQuery({ by: "team", from }), retry: false });
   const models = byModel(gpus ?? []);
@@ -31,7 +32,7 @@ export function ClusterFigures() {
           search={{ figure: "free" }}
           className="underline-offset-4 hover:underline"
         >
-          {gpus ? gpuText(sum((m) => m.free) * 1000) : <ComingFigure />}
+          {gpus ? gpuText(sum((m) => m.free) * 1000) : noGpus ? NONE : <ComingFigure />}
         </Link>
       </Stat>
       <Stat
@@ -44,7 +45,7 @@ export function ClusterFigures() {
           search={{ view: "nodes" }}
           className="underline-offset-4 hover:underline"
         >
-          {ready !== undefined ? count(ready) : <ComingFigure />}
+          {ready !== undefined ? count(ready) : noNodes ? NONE : <ComingFigure />}
         </Link>
       </Stat>
       <Stat
@@ -64,6 +65,8 @@ export function ClusterFigures() {
         <Link to="/queue" className="underline-offset-4 hover:underline">
           {waiting ? (
             `${count(waiting.length)}${waiting.length === MOST_WAITING ? "+" : ""}`
+          ) : noJobs ? (
+            NONE
           ) : (
             <ComingFigure />
           )}

@@ -20,7 +20,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "id",
     header: "Job",
-    width: 58,
+    width: 66,
     sort: "id",
     sortFirst: "desc",
     narrow: "hide",
@@ -30,7 +30,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "name",
     header: "Name",
-    width: 140,
+    width: 134,
     grow: 4,
     sort: "name",
     fixed: true,
