@@ -3,7 +3,7 @@
  * dev`. It also serves dist as the real server does, with the same policy. It keeps nothing.
  *
  *   PORT=7119  SLOW=2000 (ms per answer)  FAIL=/v1/jobs (prefixes that fail)  JOBS=50000  EVENTS=5 (a second)
- *   DIST=folder of a build   ROLE=viewer|researcher|team_lead|admin   EMPTY=1
+ *   DIST=folder of a build   ROLE=viewer|researcher|team_lead|admin   EMPTY=1   SIGNED_OUT=1
  */
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -83,8 +83,10 @@ function listJobs(q) {
   };
 }
 
-let signedIn = !env.SIGNED_OUT;
-let signedByHand = false;
+/** With SIGNED_OUT=1 each browser signs in for itself, with any token but `wrong`. */
+const IN = "mock_session=yes";
+let signedIn = true;
+let cookie;
 const items = (list) => ({ items: list });
 /** An answer that is no JSON. */
 const raw = (text, type) => ({ raw: text, type });
@@ -128,7 +130,7 @@ const routes = [
           "This token has expired.",
           "Ask for another: `berth token create`.",
         );
-      signedIn = signedByHand = true;
+      cookie = `${IN}; Path=/`;
       return { session: session(), key: KEY };
     },
   ],
@@ -136,7 +138,7 @@ const routes = [
     "DELETE",
     /^\/v1\/session$/,
     () => {
-      signedIn = false;
+      cookie = `${IN}; Path=/; Max-Age=0`;
       return { logout_url: null };
     },
   ],
@@ -151,25 +153,6 @@ const routes = [
     }),
   ],
   ["POST", /^\/v1\/session\/device\/(.+)$/, () => DONE],
-  [
-    "GET",
-    /^\/v1\/sessions$/,
-    () =>
-      items([
-        {
-          id: "s1",
-          user: "kim",
-          means: "oidc",
-          scope: "all",
-          created: later(-3.6e6),
-          expires: later(8 * 3.6e6),
-          last_used: now(),
-          from: "10.0.4.17",
-          agent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/142.0",
-          current: true,
-        },
-      ]),
-  ],
   ["DELETE", /^\/v1\/sessions\/(.+)$/, () => DONE],
   ["GET", /^\/v1\/me$/, me],
   ["GET", /^\/v1\/version$/, () => ({ version: "0.1.0", api: "v1" })],
@@ -336,10 +319,13 @@ createServer(async (req, res) => {
     body = text ? JSON.parse(text) : undefined;
   } catch {}
   if (env.SLOW) await new Promise((ok) => setTimeout(ok, Number(env.SLOW)));
+  signedIn = !env.SIGNED_OUT || req.headers.cookie?.includes(IN) === true;
+  cookie = undefined;
   const send = (answer) => {
     const plain = answer?.raw !== undefined;
     const status = plain ? (answer.status ?? 200) : answer?.body ? answer.status : 200;
     const type = status >= 400 ? "application/problem+json" : "application/json";
+    if (cookie) res.setHeader("set-cookie", cookie);
     res.writeHead(status, status === 204 ? {} : { "content-type": answer?.type ?? type });
     res.end(plain ? answer.raw : JSON.stringify(answer?.body ?? answer));
   };
@@ -355,7 +341,7 @@ createServer(async (req, res) => {
     );
   // Whoever has signed in says so; pages that were opened without it are shown all the same.
   const key = req.headers["x-berth-session-key"];
-  if (signedByHand && key !== KEY && !/^\/v1\/session(\/options)?$/.test(url.pathname))
+  if (req.headers.cookie?.includes(IN) && key !== KEY && !/^\/v1\/session(\/options)?$/.test(url.pathname))
     return send(problem(401, "BRT0004", "A token is needed", "The key of the session is missing."));
   for (const [method, pattern, answer] of routes) {
     const match = pattern.exec(url.pathname);
