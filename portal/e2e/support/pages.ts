@@ -25,6 +25,7 @@ export function pages(job: string): Stop[] {
     at("job-files", `/jobs/${job}?tab=files`),
     at("job-file", `/jobs/${job}?tab=file`),
     at("new", "/new"),
+    at("new-from", `/new?from=${job}`),
     at("queue", "/queue"),
     at("cluster", "/cluster"),
     at("nodes", "/cluster?view=nodes"),
