@@ -141,7 +141,7 @@ export function Stat({
       <div className="truncate text-12 text-muted max-md:whitespace-normal">{label}</div>
       <div
         className={cx(
-          "truncate font-semibold text-20",
+          "truncate font-semibold text-20 max-md:whitespace-normal",
           tone === "good" && "text-good",
           tone === "warn" && "text-warn",
           tone === "bad" && "text-bad",

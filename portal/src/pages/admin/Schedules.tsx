@@ -68,7 +68,7 @@ export function Schedules() {
       header: "Next",
       cell: (s) =>
         s.paused ? <Cut>{`paused${s.reason ? `: ${s.reason}` : ""}`}</Cut> : <Time at={s.next} />,
-      value: (s) => s.next,
+      value: (s) => (s.paused ? "paused" : s.next),
       width: 120,
       grow: 1,
       narrow: "end",

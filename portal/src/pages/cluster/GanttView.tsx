@@ -7,7 +7,6 @@ import { EmptyState, ErrorState, Note, Panel, Segmented, Skeleton } from "@/desi
 import { clock, gpus } from "@/lib/format";
 import { useNow } from "@/lib/now";
 import { Gantt, type GanttBar, type GanttRow } from "@/viz/gantt/Gantt";
-import { GanttKey } from "@/viz/gantt/GanttKey";
 import { rackOf } from "./model";
 import { leasesQuery } from "./routes";
 
@@ -62,7 +61,6 @@ export function GanttView({ nodes }: { nodes: readonly Node[] | undefined }) {
               </span>
             )}
           />
-          <GanttKey />
           {query.data.more && (
             <Note>Older leases of this time are left out. Choose less time.</Note>
           )}

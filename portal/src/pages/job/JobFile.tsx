@@ -19,7 +19,7 @@ export default function JobFile({ job }: { job: Job }) {
   return (
     <div className="flex flex-col gap-3 p-4">
       <div className="flex flex-wrap items-center gap-2">
-        <p className="min-w-0 flex-1 text-muted">
+        <p className="flex-1 text-muted max-md:basis-full">
           As it was submitted. A clone begins with it and may change any key.
         </p>
         {submit.ok && (
