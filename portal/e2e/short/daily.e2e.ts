@@ -71,6 +71,12 @@ test("a job that is submitted from the form runs and ends live before the eyes",
   await page.getByText("hello <b>from</b> the form").waitFor();
   await stateOf(page).filter({ hasText: /done/i }).waitFor();
   await page.getByText("and done", { exact: false }).first().waitFor();
+  // Its clone has all of its file in the form.
+  await page.getByRole("button", { name: "Clone job" }).click();
+  await page.getByRole("heading", { level: 1, name: "New job" }).waitFor();
+  const name = page.getByRole("textbox", { name: "Name" });
+  await name.waitFor();
+  expect(await name.inputValue()).toBe("from-the-form");
   expectNoFaults(page);
   await page.context().close();
 });

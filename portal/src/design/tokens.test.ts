@@ -64,6 +64,7 @@ describe.each(["light", "dark"])("in the %s theme", (name) => {
     expect(contrast("accent-text", "accent-strong")).toBeGreaterThanOrEqual(4.5);
     expect(contrast("text", "accent-soft")).toBeGreaterThanOrEqual(4.5);
     expect(contrast("text-muted", "accent-soft")).toBeGreaterThanOrEqual(4.5);
+    expect(contrast("text-faint", "accent-soft")).toBeGreaterThanOrEqual(4.5);
   });
   test("lines of charts and the focus can be seen", () => {
     for (let i = 1; i <= 8; i += 1)

@@ -119,8 +119,8 @@ function columnsOf(job: string, path: string): Column<JobFile>[] {
     },
     {
       id: "download",
-      header: "",
-      width: 48,
+      header: "Get",
+      width: 56,
       narrow: "hide",
       cell: (e) =>
         e.kind === "file" ? (

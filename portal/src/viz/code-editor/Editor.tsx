@@ -149,7 +149,12 @@ export default function Editor(props: CodeEditorProps) {
 }
 
 function lock(on: boolean) {
-  return [EditorState.readOnly.of(on), EditorView.editable.of(!on)];
+  return [
+    EditorState.readOnly.of(on),
+    EditorView.editable.of(!on),
+    // What cannot be changed can still be scrolled by keys.
+    on ? EditorView.contentAttributes.of({ tabindex: "0" }) : [],
+  ];
 }
 
 function markOf(doc: Text, d: Diagnostic): Mark {
