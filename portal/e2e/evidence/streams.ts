@@ -1,5 +1,6 @@
 // What 200 people cost who have the portal open.
 
+import { listen } from "../support/events";
 import { atMost, cpuSeconds, exactly, figure, type Section } from "../support/report";
 import { type Server, submit } from "../support/server";
 
@@ -11,7 +12,9 @@ export async function streams(server: Server): Promise<Section> {
   const job = await submit(server, 'name: changes\nhold: true\nrun: "true"\n');
   let received = 0;
   const stops = await Promise.all(
-    Array.from({ length: STREAMS }, () => listen(server, () => received++)),
+    Array.from({ length: STREAMS }, () =>
+      listen(server, (event) => event.includes('"kind":"job"') && received++),
+    ),
   );
   const change = (number: number) =>
     server.api("PATCH", `/v1/jobs/${job}`, { priority: number % 2 ? "low" : "normal" });
@@ -46,29 +49,6 @@ export async function streams(server: Server): Promise<Section> {
       ),
     ],
   };
-}
-
-async function listen(server: Server, heard: () => void): Promise<() => void> {
-  const stop = new AbortController();
-  // What a page of the portal listens to.
-  const answer = await fetch(`${server.url}/v1/events?kind=job,node,queue,alert`, {
-    headers: { authorization: `Bearer ${server.admin}` },
-    signal: stop.signal,
-  });
-  const reader = answer.body?.getReader();
-  const text = new TextDecoder();
-  let rest = "";
-  (async () => {
-    for (;;) {
-      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-      if (done) return;
-      const lines = (rest + text.decode(value, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines)
-        if (line.startsWith("data:") && line.includes('"kind":"job"')) heard();
-    }
-  })().catch(() => undefined);
-  return () => stop.abort();
 }
 
 async function pace(count: number, act: (number: number) => Promise<unknown>): Promise<void> {
