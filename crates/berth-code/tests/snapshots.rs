@@ -32,7 +32,8 @@ fn project() -> TempDir {
     ] {
         write(folder.path(), path, text);
     }
-    fs::set_permissions(folder.path().join("train.py"), fs::Permissions::from_mode(0o4750)).unwrap();
+    fs::set_permissions(folder.path().join("train.py"), fs::Permissions::from_mode(0o4750))
+        .unwrap();
     symlink("train.py", folder.path().join("main.py")).unwrap();
     folder
 }

@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_duration_counts_in_the_first_class_that_has_room_for_it() {
-        let mut times = Durations::new(&[Span::ms(1), Span::secs(1)]);
+        const BOUNDS: [Span; 2] = [Span::ms(1), Span::secs(1)];
+        let mut times = Durations::new(&BOUNDS);
         for us in [0, 1_000, 1_001, 1_000_000, 5_000_000] {
             times.add_us(us);
         }

@@ -151,7 +151,7 @@ pub async fn write(options: &Options) -> Result<Written> {
     let (events, plans) = {
         let handle = play.turns.handle();
         let core = handle.core();
-        (core.state.seq(), core.plans.count)
+        (core.state.seq(), core.plans.times.count())
     };
     play.turns.finish().await?;
     audit_end::finish(&service);

@@ -172,7 +172,7 @@ fn stretch(units: &[Unit<'_>], frame: Frame) -> Milli {
             let span = stretched(job, Milli(stretch as i64));
             i128::from(span.0) * i128::from(gpus(job))
         };
-        let sum: i128 = units.iter().flat_map(|unit| &unit.jobs).map(|job| of(&job)).sum();
+        let sum: i128 = units.iter().flat_map(|unit| &unit.jobs).map(of).sum();
         stretch = (stretch * wanted / sum.max(1)).clamp(1, 1_000_000);
     }
     Milli(stretch as i64)

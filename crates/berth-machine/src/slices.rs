@@ -84,7 +84,8 @@ impl Slices {
                 share => {
                     self.mig.make_whole(slice.gpu, &held)?;
                     uuids.extend(device.uuid.clone());
-                    match mps_part(share, kind).filter(|_| slices.len() == 1 && self.mps.is_there()) {
+                    match mps_part(share, kind).filter(|_| slices.len() == 1 && self.mps.is_there())
+                    {
                         Some(part) => self.share(device, part, &mut provided)?,
                         // Others on this GPU may be using its daemon.
                         None if shared.contains(&slice.gpu) => {}

@@ -5,7 +5,6 @@ use crate::approver::{Approver, By};
 use crate::checks;
 use crate::fault::Fault;
 use crate::job_token::JobToken;
-use crate::names;
 use crate::service::Service;
 use crate::sessions;
 use crate::token;
@@ -236,7 +235,8 @@ impl Caller {
             return Ok(());
         }
         if !self.is_good_for(permission) {
-            let detail = format!("the scope of the token `{}` does not allow this", self.token().name);
+            let detail =
+                format!("the scope of the token `{}` does not allow this", self.token().name);
             return Err(Fault::new(Code::ScopeTooSmall, detail));
         }
         if let Some(team) = team {

@@ -125,7 +125,7 @@ impl Upload {
             return Err(Fault::new(Code::TooLarge, detail).next(next));
         }
         self.context.update(bytes);
-        self.file.write_all(bytes).map_err(|error| fault::hidden(Code::Internal, error))
+        self.file.write_all(bytes).map_err(|error| fault::hidden(Code::Internal, &error))
     }
 
     /// Keeps it, if it is what its name says.
@@ -248,7 +248,7 @@ async fn on_disk<T: Send + 'static>(
 ) -> Result<T, Fault> {
     let asked = tokio::task::spawn_blocking(ask).await;
     let asked = asked.map_err(|_| Fault::new(Code::Internal, "the disk was not asked"))?;
-    asked.map_err(|error| fault::hidden(Code::Internal, error))
+    asked.map_err(|error| fault::hidden(Code::Internal, &error))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use crate::token;
 use berth_api::{Code, Problem};
 use berth_engine::{Refused, Stalled};
-use berth_file::error::did_you_mean;
 use berth_model::Rejected;
 
 /// A request that was not carried out, and why.

@@ -422,9 +422,7 @@ fn isolation(isolation: &Isolation) -> String {
     };
     match isolation {
         Isolation::Sandbox { accounts: true } => {
-            format!(
-                "  isolation each job in a sandbox, each user with an own account\n{sockets}"
-            )
+            format!("  isolation each job in a sandbox, each user with an own account\n{sockets}")
         }
         Isolation::Sandbox { accounts: false } => format!(
             "  isolation each job in a sandbox, all with this account (as root, each user has an own one)\n\
@@ -441,11 +439,8 @@ fn isolation(isolation: &Isolation) -> String {
 
 /// What the first minute needs.
 fn greeting(started: &Started) -> String {
-    let declared = if started.declared {
-        " (declared: jobs run for real, the GPUs do not exist)"
-    } else {
-        ""
-    };
+    let declared =
+        if started.declared { " (declared: jobs run for real, the GPUs do not exist)" } else { "" };
     let limits = started.unlimited.as_ref().map_or_else(String::new, |why| {
         let what = match &started.isolation {
             Some(Isolation::Sandbox { .. }) => "memory is limited for each process, CPU is not",

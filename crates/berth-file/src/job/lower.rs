@@ -8,8 +8,8 @@ use berth_model::run::{
     Command, Launch, LogLimits, Network, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Times, Tool,
 };
 use berth_model::{
-    ArraySpec, Bytes, CodeId, Cpu, GroupSpec, JobId, JobKind, JobRequest, LabelAsk, Lifecycle, Name,
-    Policy, PriorityClass, Span, Spread, Time, TopologyAsk, Workload,
+    ArraySpec, Bytes, CodeId, Cpu, GroupSpec, JobId, JobKind, JobRequest, LabelAsk, Lifecycle,
+    Name, Policy, PriorityClass, Span, Spread, Time, TopologyAsk, Workload,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;

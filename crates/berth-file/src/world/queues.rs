@@ -11,8 +11,8 @@ use crate::job::{GpuAmount, GpuChoice, Which};
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_model::{
-    Amount, Budget, ClassLimit, GpuQuota, History, Micros, Milli, QueueSnapshot, QueueSpec, Quota,
-    Reservation, Time,
+    Amount, Budget, ClassLimit, GpuQuota, History, Micros, Milli, Name, QueueSnapshot, QueueSpec,
+    Quota, Reservation, Time,
 };
 use std::collections::BTreeMap;
 

@@ -54,8 +54,8 @@ pub fn tidy(home: &Home, engine: &Handle) {
     let needed: BTreeSet<String> = {
         let core = engine.core();
         let jobs = core.jobs.values();
-        let names = jobs
-            .filter_map(|job| name(&job.row.team, &job.row.user, job.detail.workload.run()?));
+        let names =
+            jobs.filter_map(|job| name(&job.row.team, &job.row.user, job.detail.workload.run()?));
         names.collect()
     };
     tidy_folder(&home.setups(), &needed);

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Created, Done, Failure, Json};
 use super::asking::Asking;
-use super::extract::{Body, Path};
+use super::extract::{Body, Path, Query};
 use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};

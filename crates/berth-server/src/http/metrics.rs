@@ -292,7 +292,7 @@ impl Page {
         let query = CostQuery { by, since, ..CostQuery::default() };
         let help = "Spent since the first of the month; what nobody held has no team";
         let family = self.family("cost_dollars", help);
-        let mut projects = BTreeMap::new();
+        let mut projects: Projects<i64> = BTreeMap::new();
         for sum in app.service.store.costs(&query).await? {
             let mut keys = sum.keys.into_iter();
             let (team, project) =

@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_histogram_has_classes_that_sum_up_and_a_last_one_without_a_bound() {
-        let mut times = Durations::new(&[Span::ms(1), Span::secs(1)]);
+        const BOUNDS: [Span; 2] = [Span::ms(1), Span::secs(1)];
+        let mut times = Durations::new(&BOUNDS);
         [500, 2_000, 9_000_000].into_iter().for_each(|us| times.add_us(us));
         let mut registry = Registry::default();
         let labels = of_team("nlp");

@@ -2,10 +2,10 @@
 
 use crate::caller::Caller;
 use crate::fault::Fault;
-use crate::names;
 use crate::jobs::at_risk;
 use crate::jobs::timeline::job_ref;
 use crate::live;
+use crate::names;
 use crate::service::Service;
 use crate::trial::Trial;
 use berth_api::wire;

@@ -164,10 +164,8 @@ fn jobs_survive_being_written_and_read() {
 fn the_bundled_month_fills_its_cluster_to_nine_tenths() {
     let jobs = jobs("month", MONTH, &Select::default()).unwrap();
     assert_eq!(jobs.len(), 3_505);
-    let gpu_ms: i128 = jobs
-        .iter()
-        .map(|job| i128::from(job.gpus.0) * i128::from(job.duration.unwrap().0))
-        .sum();
+    let gpu_ms: i128 =
+        jobs.iter().map(|job| i128::from(job.gpus.0) * i128::from(job.duration.unwrap().0)).sum();
     let month_of_cluster = 192_000 * i128::from(berth_model::Span::days(30).0);
     let load = gpu_ms * 100 / month_of_cluster;
     assert!((88..=92).contains(&load), "{load} %");

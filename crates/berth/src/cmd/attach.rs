@@ -186,6 +186,7 @@ mod tests {
             kind: berth_api::wire::ExitKind::Failed,
             code,
             signal,
+            rank: None,
             text: String::new(),
         };
         let status = |exit| {

@@ -486,7 +486,10 @@ n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
 NODE  STATE          GPUS                     FREE    CPU FREE         MEMORY FREE  PRICE/H  JOBS
 n1    leaving 16:00  8 x H100-80GB, declared   2.5  31.5 of 64  100 GiB of 512 GiB   $24.80  17
 ";
-        assert_eq!(nodes_table(&[node.clone()], &Look::fixed()).text(&Look::fixed()), expect);
+        assert_eq!(
+            nodes_table(std::slice::from_ref(&node), &Look::fixed()).text(&Look::fixed()),
+            expect
+        );
         let drained = Node {
             state: NodeState::Draining,
             until: None,

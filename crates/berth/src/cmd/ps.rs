@@ -173,7 +173,7 @@ impl Ps {
         mut query: JobQuery,
         collapse: bool,
     ) -> Result<JobList> {
-        let mut found = JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() };
+        let mut found = JobList::default();
         let (mut looked_at, mut lines, mut arrays) = (0, 0, BTreeSet::new());
         // A page of a list without arrays is no longer than it has to be.
         query.limit = Some(self.limit.min(PAGE));
@@ -203,7 +203,7 @@ impl Ps {
     }
 
     async fn named(&self, client: &Client) -> Result<Listed> {
-        let mut list = JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() };
+        let mut list = JobList::default();
         for name in &self.jobs {
             let job = client.job(name).await?;
             let elements = match self.elements {
@@ -383,7 +383,7 @@ mod tests {
     use crate::show::Format;
 
     fn listed(jobs: Vec<Job>, lines: Vec<Job>) -> Page<Listed> {
-        let list = JobList { jobs, next: None, counts: BTreeMap::new() };
+        let list = JobList { jobs, ..JobList::default() };
         Page::new(Listed { list, lines, columns: Vec::new() }, text, names).remarks(remarks)
     }
 

@@ -206,7 +206,16 @@ fn the_examples_are_worlds() {
 
 #[test]
 fn a_trace_runs_under_the_core_and_its_peers_side_by_side() {
-    let report = json(&["sim", "trace", "--bundled", "week", "--policy", "fifo,berth,berth-sharing", "-o", "json"]);
+    let report = json(&[
+        "sim",
+        "trace",
+        "--bundled",
+        "week",
+        "--policy",
+        "fifo,berth,berth-sharing",
+        "-o",
+        "json",
+    ]);
     let rows = report["policies"].as_array().expect("a row for each policy");
     assert_eq!(rows.len(), 3);
     for row in rows {
@@ -219,7 +228,20 @@ fn a_trace_runs_under_the_core_and_its_peers_side_by_side() {
 
 #[test]
 fn the_same_seed_gives_the_same_report_and_another_seed_another() {
-    let run = |seed| berth(&["sim", "trace", "--bundled", "week", "--policy", "berth", "--seed", seed, "-o", "json"]);
+    let run = |seed| {
+        berth(&[
+            "sim",
+            "trace",
+            "--bundled",
+            "week",
+            "--policy",
+            "berth",
+            "--seed",
+            seed,
+            "-o",
+            "json",
+        ])
+    };
     assert_eq!(run("3").out, run("3").out);
     assert_ne!(run("3").out, run("4").out);
 }
@@ -270,7 +292,16 @@ fn the_page_and_the_report_are_written_whole_and_nothing_else_is_left() {
     assert!(parts["total"].as_f64() > parts["parts"]["used"].as_f64(), "{parts}");
     let left = std::fs::read_dir(&folder).expect("the folder").count();
     assert_eq!(left, 2);
-    let ran = berth(&["sim", "trace", "--bundled", "week", "--policy", "fifo", "--html", &at("nowhere/page.html")]);
+    let ran = berth(&[
+        "sim",
+        "trace",
+        "--bundled",
+        "week",
+        "--policy",
+        "fifo",
+        "--html",
+        &at("nowhere/page.html"),
+    ]);
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
 }
 
@@ -287,14 +318,26 @@ fn a_report_goes_into_a_pipe_or_through_a_link_and_puts_no_file_in_its_place() {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let mut reader = std::fs::File::from(open(&pipe, flags, Mode::empty()).expect("a reader"));
     std::os::unix::fs::symlink("file", &link).expect("a link");
-    let ran = berth(&["sim", "trace", "--bundled", "week", "--policy", "fifo", "--html", &link, "--out", &pipe]);
+    let ran = berth(&[
+        "sim",
+        "trace",
+        "--bundled",
+        "week",
+        "--policy",
+        "fifo",
+        "--html",
+        &link,
+        "--out",
+        &pipe,
+    ]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let mut report = String::new();
     reader.read_to_string(&mut report).expect("what was written into the pipe");
     assert!(report.contains("fifo"), "{report}");
     let kind = |path: &str| std::fs::symlink_metadata(path).expect("it is there").file_type();
     assert!(kind(&pipe).is_fifo() && kind(&link).is_symlink() && kind(&file).is_file());
-    let ran = berth(&["sim", "trace", "--bundled", "week", "--policy", "fifo", "--out", "/dev/null"]);
+    let ran =
+        berth(&["sim", "trace", "--bundled", "week", "--policy", "fifo", "--out", "/dev/null"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(kind("/dev/null").is_char_device());
 }
@@ -302,7 +345,8 @@ fn a_report_goes_into_a_pipe_or_through_a_link_and_puts_no_file_in_its_place() {
 #[test]
 fn every_policy_of_the_comparison_runs_in_one_command() {
     let all = "fifo,fifo-skip,easy,sjf,fair-share,best-fit,fgd,berth";
-    let report = json(&["sim", "trace", "--bundled", "week", "--policy", all, "--teams", "-o", "json"]);
+    let report =
+        json(&["sim", "trace", "--bundled", "week", "--policy", all, "--teams", "-o", "json"]);
     let rows = report["policies"].as_array().expect("rows");
     assert_eq!(rows.len(), 8);
     assert!(rows.iter().all(|row| row["report"]["unfinished"] == 0));
@@ -371,7 +415,18 @@ fn unlike_nodes_are_honoured_with_their_models() {
 #[test]
 fn failures_cost_work_and_checkpoints_save_most_of_it() {
     let lost = |more: &[&str]| {
-        let asked = ["sim", "trace", "--bundled", "week", "--policy", "easy,berth", "--node-mtbf", "2d", "-o", "json"];
+        let asked = [
+            "sim",
+            "trace",
+            "--bundled",
+            "week",
+            "--policy",
+            "easy,berth",
+            "--node-mtbf",
+            "2d",
+            "-o",
+            "json",
+        ];
         let report = json(&[&asked[..], more].concat());
         let of = |row: &Value| {
             assert!(row["report"]["interruptions"].as_u64() > Some(0), "{row}");
@@ -407,13 +462,25 @@ fn machines_are_bought_when_jobs_wait_and_paid_until_they_are_returned() {
     assert_eq!(row["report"]["unfinished"], 0);
     let cost = &row["account"]["cost"];
     assert!(cost["spot"].as_f64() > Some(0.0) && cost["parts"]["booting"].as_f64() > Some(0.0));
-    let ran = berth(&["sim", "trace", "--bundled", "week", "--policy", "easy", "--pool", "4x8xA100"]);
+    let ran =
+        berth(&["sim", "trace", "--bundled", "week", "--policy", "easy", "--pool", "4x8xA100"]);
     assert!(ran.code == 2 && ran.err.contains("peers-cannot-buy"), "{}", ran.err);
 }
 
 #[test]
 fn forecasts_are_compared_with_what_came_of_them() {
-    let asked = ["sim", "trace", "--bundled", "week", "--policy", "berth", "--forecast", "1", "--held-back", "3d"];
+    let asked = [
+        "sim",
+        "trace",
+        "--bundled",
+        "week",
+        "--policy",
+        "berth",
+        "--forecast",
+        "1",
+        "--held-back",
+        "3d",
+    ];
     let report = json(&[&asked[..], &["-o", "json"]].concat());
     let told = &report["policies"][0]["forecasts"];
     let (learned, judged) = (&told["learned"]["jobs"], &told["held_back"]["jobs"]);

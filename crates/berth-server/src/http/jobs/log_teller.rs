@@ -352,12 +352,12 @@ fn first_failure(
 /// Cuts after so many lines, and counts them.
 fn cut_after(bytes: &mut Vec<u8>, left: &mut u32) {
     let mut end = 0;
-    for at in 0..bytes.len() {
+    for (at, byte) in bytes.iter().enumerate() {
         if *left == 0 {
             break;
         }
         end = at + 1;
-        if bytes[at] == b'\n' {
+        if *byte == b'\n' {
             *left -= 1;
         }
     }

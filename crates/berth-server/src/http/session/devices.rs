@@ -28,7 +28,7 @@ async fn start(
     visitor: Visitor,
     Body(wish): Body<wire::DeviceStart>,
 ) -> Response {
-    if let Err(response) = limited::enter(&app, Door::Begin, &visitor) {
+    if let Some(response) = limited::enter(&app, Door::Begin, &visitor) {
         return response;
     }
     let base = visitor.base(&app);

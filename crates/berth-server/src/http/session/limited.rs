@@ -35,11 +35,11 @@ pub async fn attempt<T>(
         Err(failure) if failure.0.0.status >= 500 => Err(failure.into_response()),
         Err(failure) => {
             let refused = match enter(app, door, visitor) {
-                Ok(()) => {
+                None => {
                     app.service.sessions.note_refused();
                     failure.into_response()
                 }
-                Err(limited) => limited,
+                Some(limited) => limited,
             };
             tokio::time::sleep_until(begun + LEAST).await;
             Err(refused)
@@ -47,10 +47,10 @@ pub async fn attempt<T>(
     }
 }
 
-/// Takes a try that counts whatever comes of it.
-pub fn enter(app: &App, door: Door, visitor: &Visitor) -> Result<(), Response> {
+/// Takes a try that counts whatever comes of it. Returns the refusal, where it is one too many.
+pub fn enter(app: &App, door: Door, visitor: &Visitor) -> Option<Response> {
     let entered = app.service.sign_in_limits.enter(door, &visitor.address, clock::now());
-    entered.map_err(|limited| too_many(app, limited))
+    entered.err().map(|limited| too_many(app, limited))
 }
 
 pub fn too_many(app: &App, limited: Limited) -> Response {

@@ -68,7 +68,8 @@ fn a_job_file_takes_the_folder_beside_it() {
     assert!(String::from_utf8_lossy(&ran.stdout).contains("from the project"), "{ran:?}");
     let file = server.run_ok(&["ps", "beside", "--all", "-o", "json"]);
     assert!(!file.contains("project/src"), "{file}");
-    let sent = Request::new("POST", "/v1/jobs").token(Some(&server.token()));
+    let token = server.token();
+    let sent = Request::new("POST", "/v1/jobs").token(Some(&token));
     let refused = sent.body("application/yaml", "code: src\nrun: cat main\n").send(&server.url);
     assert_eq!(refused.status, 422, "{refused:?}");
     assert!(refused.body.contains("a folder is sent by the command line"), "{refused:?}");
@@ -152,7 +153,8 @@ fn a_setup_that_fails_fails_its_job_and_is_tried_again_by_the_next() {
     assert!(printed.contains("setup failed with exit code 3") && !printed.contains("\nran"));
     assert_eq!(server.job("bad")["exit"]["code"], 3);
     fs::write(&marker, "").unwrap();
-    let ran = server.berth(&["run", "-y", "--name", "good", "--setup", &setup, "--", "echo", "ran"]);
+    let ran =
+        server.berth(&["run", "-y", "--name", "good", "--setup", &setup, "--", "echo", "ran"]);
     assert!(ran.status.success(), "{ran:?}");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("done now"), "{ran:?}");
 }
