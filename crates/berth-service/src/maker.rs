@@ -19,12 +19,17 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    pub fn of(caller: &Caller) -> Maker {
-        let (token, session) = match caller.session() {
-            Some(row) => (row.token.clone(), Some(row.id.clone())),
-            None => (Some(caller.token().id.clone()), None),
+    pub async fn of(service: &Service, caller: &Caller) -> Result<Maker, Fault> {
+        let Some(session) = caller.session() else {
+            let (token, ends) = (Some(caller.token().id.clone()), caller.token().expires);
+            return Ok(Maker { token, session: None, ends });
         };
-        Maker { token, session, ends: caller.token().expires }
+        // A browser is signed in for hours, and people make tokens there that last for months.
+        let ends = match &session.token {
+            Some(id) => end_of(&service.store, id).await?,
+            None => None,
+        };
+        Ok(Maker { token: session.token.clone(), session: Some(session.id.clone()), ends })
     }
 
     /// The end that something has which is wanted until then, or for ever.
@@ -39,19 +44,22 @@ impl Maker {
     pub async fn check(&self, service: &Service, store: &Store) -> Result<(), Fault> {
         let mut ends = None;
         if let Some(id) = &self.token {
-            let row = store.get::<TokenRow>(id).await?;
-            let gone = || Fault::new(Code::TokenEnded, "the token is gone");
-            ends = caller::good(row.ok_or_else(gone)?)?.expires;
+            ends = end_of(store, id).await?;
         }
         if let Some(id) = &self.session {
-            let expires = sessions::still(service, store, id).await?.expires;
-            ends = Some(ends.map_or(expires, |ends: Time| ends.min(expires)));
+            sessions::still(service, store, id).await?;
         }
         match ends == self.ends {
             true => Ok(()),
             false => Err(Fault::new(Code::WrongState, "the token ends at another time by now")),
         }
     }
+}
+
+async fn end_of(store: &Store, token: &str) -> Result<Option<Time>, Fault> {
+    let row = store.get::<TokenRow>(token).await?;
+    let gone = || Fault::new(Code::TokenEnded, "the token is gone");
+    Ok(caller::good(row.ok_or_else(gone)?)?.expires)
 }
 
 #[cfg(test)]

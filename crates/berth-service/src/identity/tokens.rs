@@ -12,7 +12,7 @@ use berth_api::access::{Permission, Scope};
 use berth_api::{Code, wire};
 use berth_engine::clock;
 use berth_model::{Span, Time};
-use berth_store::TokenRow;
+use berth_store::{SessionRow, TokenRow};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ pub(crate) async fn make(
     expires: Option<Time>,
 ) -> Result<wire::TokenCreated, Fault> {
     let minted = token::mint();
-    let maker = Maker::of(caller);
+    let maker = Maker::of(service, caller).await?;
     let row = TokenRow {
         id: minted.id,
         user: user.to_owned(),
@@ -120,22 +120,22 @@ fn end(text: &str, now: Time) -> Result<Time, Fault> {
 /// Ends a token at once, with all that were made by it.
 pub async fn revoke(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
     let row = find(service, caller, wanted).await?;
-    let id = row.id.clone();
+    let (id, user) = (row.id.clone(), row.user.clone());
     if row.revoked.is_none() {
         revoke_one(service, caller, row).await?;
     }
     // Also where it was revoked before: somebody may have stopped after that.
     let made = service.store.tokens_made_by(&id).await?;
-    revoke_all(service, caller, format!("token {id}"), made).await
+    revoke_all(service, caller, format!("token {id}"), &user, made).await
 }
 
 pub(crate) async fn revoke_those_of_session(
     service: &Service,
     caller: &Caller,
-    session: &str,
+    session: &SessionRow,
 ) -> Result<(), Fault> {
-    let made = service.store.tokens_made_in(session).await?;
-    revoke_all(service, caller, format!("session {session}"), made).await
+    let made = service.store.tokens_made_in(&session.id).await?;
+    revoke_all(service, caller, format!("session {}", session.id), &session.user, made).await
 }
 
 /// Revokes tokens that go with something, then those that were made by them, and so on. What is
@@ -144,8 +144,11 @@ async fn revoke_all(
     service: &Service,
     caller: &Caller,
     with: String,
+    user: &str,
     mut made: Vec<TokenRow>,
 ) -> Result<(), Fault> {
+    // An admin makes the first tokens of others, who keep them.
+    made.retain(|row| row.user == user);
     while !made.is_empty() {
         let live: Vec<TokenRow> =
             made.iter().filter(|row| row.revoked.is_none()).cloned().collect();
@@ -173,7 +176,8 @@ async fn revoke_all(
         }
         let mut next = Vec::new();
         for row in &made {
-            next.extend(service.store.tokens_made_by(&row.id).await?);
+            let made = service.store.tokens_made_by(&row.id).await?;
+            next.extend(made.into_iter().filter(|row| row.user == user));
         }
         made = next;
     }

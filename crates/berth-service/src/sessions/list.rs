@@ -48,5 +48,5 @@ pub async fn revoke(service: &Service, caller: &Caller, id: &str) -> Result<(), 
     let detail = json!({ "user": row.user, "means": row.means });
     let audit = caller.audit(format!("session {id}"), detail);
     remove(service, audit, |batch| batch.delete::<SessionRow>(&row.id)).await?;
-    tokens::revoke_those_of_session(service, caller, &row.id).await
+    tokens::revoke_those_of_session(service, caller, &row).await
 }

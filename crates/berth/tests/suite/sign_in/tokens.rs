@@ -104,3 +104,15 @@ fn whoever_revokes_a_token_or_a_session_revokes_what_was_made_by_it() {
     let verified = people.get(&people.admin, "/v1/audit/verify").json();
     assert_eq!((&verified["whole"], &verified["rights"]), (&json!(true), &json!([])), "{verified}");
 }
+
+#[test]
+fn tokens_of_others_stay_when_the_admins_that_made_them_is_revoked() {
+    let people = People::start("1xL4");
+    let wish = json!({ "name": "second", "scope": "all" });
+    let second = people.ask(&people.admin, "POST", "/v1/tokens", &wish).json();
+    let wish = json!({ "name": "first", "scope": "all", "user": "kim" });
+    let of_kim = people.ask(secret(&second), "POST", "/v1/tokens", &wish).json();
+    let own = made(&people, secret(&second), None);
+    people.revoke(second["token"]["id"].as_str().unwrap());
+    assert!(is_good(&people, secret(&of_kim)) && !is_good(&people, secret(&own)));
+}
