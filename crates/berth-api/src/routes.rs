@@ -147,9 +147,9 @@ pub const ROUTES: &[Route] = &[
     route(Put, "/v1/volumes/{team}/{volume}", VolumesManage, "create_volume", "Makes an empty volume, or leaves the one there is"),
     route(Delete, "/v1/volumes/{team}/{volume}", VolumesManage, "delete_volume", "Deletes a volume with all that is in it"),
 
-    route(Get, "/v1/code/{team}/{code}", JobsSubmit, "get_code", "Says whether a snapshot of code is kept"),
+    route(Get, "/v1/code/{team}/{code}", LogsRead, "get_code", "Says whether a snapshot of code is kept"),
     route(Put, "/v1/code/{team}/{code}", JobsSubmit, "put_code", "Keeps a snapshot of code for the jobs of a team"),
-    route(Get, "/v1/code/{team}/{code}/content", JobsSubmit, "code_content", "A snapshot of code, packed"),
+    route(Get, "/v1/code/{team}/{code}/content", LogsRead, "code_content", "A snapshot of code, packed"),
 
     route(Get, "/v1/templates", TemplatesRead, "list_templates", "Templates"),
     route(Get, "/v1/templates/{template}", TemplatesRead, "get_template", "One template"),

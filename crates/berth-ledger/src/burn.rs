@@ -1,6 +1,5 @@
 //! What the open leases of a queue cost an hour, and when that will have come to an amount.
 
-use crate::ledger::LeaseAccount;
 use berth_model::{Micros, Time};
 
 const HOUR_MS: i128 = 3_600_000;
@@ -17,19 +16,20 @@ pub struct Burn {
 }
 
 impl Burn {
-    pub(crate) fn add(&mut self, lease: &LeaseAccount) {
-        self.count(lease, 1);
+    /// A lease with this price that has rows up to then.
+    pub(crate) fn add(&mut self, price: Micros, billed: Time) {
+        self.count(price, billed, 1);
     }
 
-    pub(crate) fn remove(&mut self, lease: &LeaseAccount) {
-        self.count(lease, -1);
+    pub(crate) fn remove(&mut self, price: Micros, billed: Time) {
+        self.count(price, billed, -1);
     }
 
-    fn count(&mut self, lease: &LeaseAccount, sign: i128) {
-        let price = i128::from(lease.price.0);
+    fn count(&mut self, price: Micros, billed: Time, sign: i128) {
+        let price = i128::from(price.0);
         self.leases += sign;
         self.price += sign * price;
-        self.weighted += sign * price * i128::from(lease.billed.0);
+        self.weighted += sign * price * i128::from(billed.0);
     }
 
     #[must_use]
@@ -45,13 +45,13 @@ impl Burn {
         self.leases == 0
     }
 
-    /// The first moment at which rows that are cut then come to this amount; each is rounded down,
-    /// so one more millionth for each lease is certain to be enough.
+    /// The first moment at which rows that are cut then may come to this amount. Each is rounded
+    /// down, so they can fall short by less than a millionth for each lease.
     pub fn reaches(self, amount: Micros) -> Option<Time> {
         if self.price <= 0 {
             return None;
         }
-        let cost = (i128::from(amount.0) + self.leases) * HOUR_MS + self.weighted;
+        let cost = i128::from(amount.0) * HOUR_MS + self.weighted;
         let at = cost.div_euclid(self.price) + i128::from(cost.rem_euclid(self.price) != 0);
         i64::try_from(at).ok().map(Time)
     }

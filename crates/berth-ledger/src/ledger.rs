@@ -126,9 +126,9 @@ impl Node {
         self.settle(name, at, rows);
         for (id, lease) in &mut self.leases {
             let burn = burns.entry(lease.keys.queue.clone()).or_default();
-            burn.remove(lease);
+            burn.remove(lease.price, lease.billed);
             lease.bill(*id, name, at, rows);
-            burn.add(lease);
+            burn.add(lease.price, lease.billed);
         }
     }
 }
@@ -199,7 +199,7 @@ impl Ledger {
     fn insert(&mut self, id: LeaseId, node: &Name, account: LeaseAccount) {
         let holder = self.nodes.get_mut(node);
         let holder = holder.expect("a lease is opened on a node that has an account");
-        self.burns.entry(account.keys.queue.clone()).or_default().add(&account);
+        self.burns.entry(account.keys.queue.clone()).or_default().add(account.price, account.billed);
         holder.leases.insert(id, account);
         let before = self.places.insert(id, node.clone());
         assert!(before.is_none(), "lease {id} was opened twice");
@@ -220,14 +220,14 @@ impl Ledger {
         let before = lease.clone();
         lease.bill(id, name, now, &mut rows);
         change(lease);
-        self.burns.entry(lease.keys.queue.clone()).or_default().add(lease);
+        self.burns.entry(lease.keys.queue.clone()).or_default().add(lease.price, lease.billed);
         self.extinguish(&before);
         rows
     }
 
     fn extinguish(&mut self, lease: &LeaseAccount) {
         if let Some(burn) = self.burns.get_mut(&lease.keys.queue) {
-            burn.remove(lease);
+            burn.remove(lease.price, lease.billed);
             if burn.is_nothing() {
                 self.burns.remove(&lease.keys.queue);
             }
@@ -238,7 +238,7 @@ impl Ledger {
     pub fn burn_of(&self, job: JobId) -> Burn {
         let mut burn = Burn::default();
         for (_, lease) in self.leases_of(job).filter_map(|id| self.lease(id)) {
-            burn.add(lease);
+            burn.add(lease.price, lease.billed);
         }
         burn
     }

@@ -36,7 +36,7 @@ pub async fn info(
     team: &str,
     id: &str,
 ) -> Result<wire::CodeSnapshot, Fault> {
-    let (team, id) = of(service, caller, team, id).await?;
+    let (team, id) = of(service, caller, Permission::LogsRead, team, id).await?;
     let path = service.home.snapshot(&team, &id);
     let found = on_disk(move || match fs::metadata(&path) {
         Ok(found) => used(&path).map(|()| Some(found.len())),
@@ -56,7 +56,7 @@ pub async fn open(
     team: &str,
     id: &str,
 ) -> Result<(File, u64), Fault> {
-    let (team, id) = of(service, caller, team, id).await?;
+    let (team, id) = of(service, caller, Permission::LogsRead, team, id).await?;
     let path = service.home.snapshot(&team, &id);
     let opened = on_disk(move || match File::open(&path) {
         Ok(file) => file.metadata().map(|found| Some((file, found.len()))),
@@ -90,7 +90,7 @@ pub async fn begin(
     team: &str,
     id: &str,
 ) -> Result<Upload, Fault> {
-    let (team, id) = of(service, caller, team, id).await?;
+    let (team, id) = of(service, caller, Permission::JobsSubmit, team, id).await?;
     service.host.must_have_room()?;
     let needed = named(service, &team).await?;
     let place = service.home.snapshot(&team, &id);
@@ -182,11 +182,12 @@ fn missing(team: &str, id: &CodeId) -> Fault {
 async fn of(
     service: &Service,
     caller: &Caller,
+    permission: Permission,
     team: &str,
     id: &str,
 ) -> Result<(String, CodeId), Fault> {
     checks::team(&service.store, team).await?;
-    caller.must(Permission::JobsSubmit, Some(team), Some(caller.user()))?;
+    caller.must(permission, Some(team), Some(caller.user()))?;
     let id = id.parse().map_err(|error| Fault::new(Code::BadRequest, format!("{error}")))?;
     Ok((team.to_owned(), id))
 }

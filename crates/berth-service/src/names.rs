@@ -1,6 +1,5 @@
 //! Names that people give, and finding by them what belongs to a team.
 
-use crate::caller::Caller;
 use crate::fault::Fault;
 use berth_api::Code;
 use berth_file::error::did_you_mean;
@@ -42,7 +41,8 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a s
     let guess = did_you_mean(name, known);
     let fault = Fault::new(Code::NotFound, format!("there is no {what} `{name}`{guess}"));
     fault.next(match what {
-        "team" | "user" => format!("`berth {what} list` shows all {what}s"),
+        "team" => "`berth team list` shows all teams".to_owned(),
+        "user" => "`berth user list` shows all users".to_owned(),
         "node" => "`berth nodes` shows all nodes".to_owned(),
         "queue" => "`berth queue` shows all queues".to_owned(),
         _ => format!("look at the name of the {what} again"),
@@ -58,8 +58,8 @@ pub trait OfTeam {
 
 /// The one that is meant by `name`, or by `team:name` where several teams have one. All of
 /// `visible` may be seen by the caller, whose own team goes first.
-pub fn pick<T: OfTeam>(caller: &Caller, visible: Vec<T>, wanted: &str) -> Result<T, Fault> {
-    choose(caller.default_team().as_deref(), visible, wanted)
+pub fn pick<T: OfTeam>(own: Option<String>, visible: Vec<T>, wanted: &str) -> Result<T, Fault> {
+    choose(own.as_deref(), visible, wanted)
 }
 
 fn choose<T: OfTeam>(own: Option<&str>, visible: Vec<T>, wanted: &str) -> Result<T, Fault> {

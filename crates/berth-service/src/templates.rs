@@ -49,7 +49,7 @@ pub async fn list(
 
 /// The one that is meant, if one may see it.
 pub async fn named(service: &Service, caller: &Caller, wanted: &str) -> Result<TemplateRow, Fault> {
-    names::pick(caller, visible(service, caller).await?, wanted)
+    names::pick(caller.default_team(), visible(service, caller).await?, wanted)
 }
 
 pub async fn get(

@@ -217,7 +217,7 @@ pub const KEYS: &[Key] = &[
     one!(idle Value: blocks::idle => put::idle, "{below: 5%, for: 30m, then: suspend}",
         "what happens when its GPUs do nothing: notify, suspend or stop"),
     one!(port Value: values::port => put::raw, "8000",
-        "the port it listens on; a notebook or service without one is given one as PORT"),
+        "the port it listens on; a notebook or service without one gets one as PORT"),
     list!(ports "ports": values::few(blocks::MOST_ENTRIES, values::ports) => put::raws, "[6006]",
         "further ports it listens on"),
     one!(ready Value: blocks::ready => put::ready, "/health",
@@ -232,7 +232,7 @@ pub const KEYS: &[Key] = &[
     list!(tags "tag": values::few(blocks::MOST_ENTRIES, values::tags) => put::texts, "[baseline]",
         "tags to find it by"),
     one!(comment Value: values::any_text => put::text, "second try",
-        "a comment"),
+        "a comment on the job"),
     one!(run Rest: blocks::command => put::command, "python train.py --epochs 3",
         "the command: a script for the shell, or a list of a program and its arguments"),
 ];

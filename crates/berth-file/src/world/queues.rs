@@ -7,7 +7,6 @@ use crate::fields::{
     Fields, amount, boolean, choice, int, moment, name, named, names, percent, text, unit,
     unit_from_zero,
 };
-use crate::job::{GpuAmount, GpuChoice, Which};
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_model::{
@@ -155,15 +154,13 @@ fn read_gpu_quota(node: &Node) -> Result<GpuQuota> {
 /// `8xH100` or `H100:8`, as jobs ask for them.
 fn gpus_of_model(node: &Node) -> Option<(Name, Milli)> {
     let text = text(node, "GPUs").ok()?;
-    // A word alone may be `unlimited`.
-    let has_count = text.contains(':') || text.starts_with(|c: char| c.is_ascii_digit());
-    let found: GpuChoice = text.parse().ok().filter(|_| has_count)?;
-    match (found.which, found.amount) {
-        (Which::Model(model), GpuAmount::Whole(count)) => {
-            Some((model, Milli(i64::from(count) * 1_000)))
-        }
-        _ => None,
-    }
+    let (count, model) = match text.split_once(':') {
+        Some((model, count)) => (count, model),
+        None => text.split_once('x')?,
+    };
+    let count: u32 = count.trim().parse().ok()?;
+    let is_model = model.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_model.then(|| (Name::new(model.trim()), Milli(i64::from(count) * 1_000)))
 }
 
 /// The keys of a limit are the words of the roles it is about.

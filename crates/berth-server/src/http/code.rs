@@ -77,7 +77,7 @@ async fn code_content(
     Path((team, id)): Path<(String, String)>,
 ) -> Result<Response, Failure> {
     let (file, bytes) = code::open(&app.service, &caller, &team, &id).await?;
-    let needs = Needs::InTeam(team, Permission::JobsSubmit);
+    let needs = Needs::InTeam(team, Permission::LogsRead);
     let right = StreamRight::hold(&app.service, &caller, needs);
     Ok(stream_file(file, (0, bytes), right))
 }

@@ -7,6 +7,7 @@ mod apply;
 mod asking;
 mod cluster;
 mod code;
+mod cookie;
 mod events;
 mod extract;
 mod figures;

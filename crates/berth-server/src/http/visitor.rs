@@ -2,7 +2,7 @@
 
 use super::answer::Failure;
 use super::limits;
-use super::session::cookie;
+use super::cookie;
 use crate::app::App;
 use crate::peer::Peer;
 use axum::extract::{ConnectInfo, FromRequestParts};

@@ -68,7 +68,7 @@ pub async fn delete(
     wanted: &str,
     how: wire::Removal,
 ) -> Result<(), Fault> {
-    let row = names::pick(caller, visible(service, caller).await?, wanted)?;
+    let row = names::pick(caller.default_team(), visible(service, caller).await?, wanted)?;
     caller.must(Permission::ProjectsManage, Some(&row.team), None)?;
     let is_in_it = |job: &LiveJob| job.row.project == row.name && job.row.team == row.team;
     let jobs = live::jobs_where(service, is_in_it);

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 pub enum Audit {
     /// List changes and refused requests, newest first
     List(List),
-    /// Check that nobody has tampered with the log or with permissions
+    /// Verify the log and the permissions
     Verify,
     /// Sign the log with a new key from now on; old rows stay verifiable
     RotateKey,

@@ -135,7 +135,7 @@ fn text(report: &CostReport, look: &Look) -> String {
     let mut table = Table::new(&titles);
     for row in &report.rows {
         let key = |key: &CostKey| match (key, &row.job) {
-            (CostKey::Job, Some(job)) if !job.is_empty() => look.job(job),
+            (CostKey::Job, Some(job)) if !job.is_empty() => Cell::of_job(look, job),
             _ => Cell::from(value(row, *key)),
         };
         let name = has_names.then(|| Cell::from(row.name.as_deref()));

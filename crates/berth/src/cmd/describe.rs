@@ -5,7 +5,7 @@ use super::timeline::{named, told};
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{Failure, Result};
-use crate::show::{Look, Page, Table, words};
+use crate::show::{Cell, Look, Page, Table, words};
 use crate::watch::{self, Watch};
 use berth_api::wire::{Attempt, Job, JobState, Timeline, Why};
 use berth_api::{Client, Code};
@@ -252,7 +252,7 @@ fn elements_table(found: &Described, look: &Look) -> Option<String> {
     let mut table = Table::new(&["ID", "STATE", ">COST", "PARAMETERS", "REASON"]).indented();
     for job in &found.elements {
         table.row(vec![
-            look.job(&job.id.to_string()),
+            Cell::of_job(look, &job.id.to_string()),
             job.state.as_str().into(),
             words::money(job.cost_micros).into(),
             words::parameters(&job.parameters).into(),

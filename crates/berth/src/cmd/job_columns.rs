@@ -18,7 +18,7 @@ const fn column(name: &'static str, title: &'static str, cell: fn(&Job, &Look) -
 
 #[rustfmt::skip]
 const COLUMNS: &[Column] = &[
-    column("id", "ID", |job, look| look.job(&job.id.to_string())),
+    column("id", "ID", |job, look| Cell::of_job(look, &job.id.to_string())),
     column("name", "NAME", |job, _| job.name.as_str().into()),
     column("state", "STATE", |job, _| Cell::toned(job.state.as_str(), words::state_tone(job.state))),
     column("gpus", ">GPUS", |job, _| words::gpus(job.gpus_milli, job.declared).into()),

@@ -3,7 +3,7 @@
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::show::{Look, Page, Table, words};
+use crate::show::{Cell, Look, Page, Table, words};
 use crate::watch::{self, Watch};
 use berth_api::wire::{Items, Queue as Row, Share as ShareRow};
 use berth_model::Milli;
@@ -78,7 +78,7 @@ fn line(queue: &Row, look: &Look) -> String {
     for job in &queue.line {
         table.row(vec![
             job.position.into(),
-            look.job(&job.id.to_string()),
+            Cell::of_job(look, &job.id.to_string()),
             job.name.as_str().into(),
             job.user.as_str().into(),
             job.asks.as_str().into(),

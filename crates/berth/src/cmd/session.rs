@@ -10,7 +10,7 @@ use clap::Subcommand;
 
 #[derive(Subcommand, Debug)]
 pub enum Session {
-    /// List browsers in which one is signed in
+    /// List the browsers you are signed in with
     List,
     /// Sign a browser out at once
     Revoke {

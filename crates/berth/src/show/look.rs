@@ -1,6 +1,5 @@
 //! How things look on this terminal, now and here.
 
-use super::Cell;
 use berth_api::wire::At;
 use berth_model::Time;
 use jiff::tz::TimeZone;
@@ -112,15 +111,14 @@ impl Look {
         }
     }
 
-    /// The number of a job, which leads to its page in the portal.
-    pub fn job(&self, id: &str) -> Cell {
-        Cell::linked(id, self.links.as_ref().map(|portal| job_page(portal, id)))
+    /// The page of a job in the portal, in terminals that have links.
+    pub fn job_page(&self, id: &str) -> Option<String> {
+        self.links.as_ref().map(|portal| job_page(portal, id))
     }
 
-    /// The same outside of a table.
+    /// The number of a job, which leads to its page in the portal.
     pub fn job_text(&self, id: &str) -> String {
-        let page = self.links.as_ref().map(|portal| job_page(portal, id)).unwrap_or_default();
-        self.linked(&page, id)
+        self.linked(&self.job_page(id).unwrap_or_default(), id)
     }
 
     /// A moment in local time, as short as it can be told: `16:40`, `Tue 04:10`, or in full.

@@ -16,6 +16,11 @@ impl Cell {
         Cell { tone, ..Cell::from(text.into()) }
     }
 
+    /// The number of a job, which leads to its page in the portal.
+    pub fn of_job(look: &Look, id: &str) -> Cell {
+        Cell::linked(id, look.job_page(id))
+    }
+
     pub fn linked(text: impl Into<String>, link: Option<String>) -> Cell {
         Cell { link, ..Cell::from(text.into()) }
     }

@@ -118,6 +118,7 @@ fn prometheus_has_no_complaint_about_the_names_and_types_of_the_metrics() {
     let folder = tempfile::tempdir().unwrap();
     let people = busy_server(folder.path());
     people.get(&people.admin, "/v1/jobs/nosuch");
+    people.job(&people.kim, "team: vision\nrun: 'true'\n");
     let mut page = String::new();
     until("a job has run", || {
         page = people.get(&people.admin, "/metrics").body;

@@ -274,6 +274,8 @@ fn the_page_and_the_report_are_written_whole_and_nothing_else_is_left() {
     let ran = berth(&[
         "sim",
         "trace",
+        "--bundled",
+        "week",
         "--policy",
         "fifo,berth",
         "--html",
@@ -361,6 +363,8 @@ fn a_what_if_stands_beside_its_base() {
     let report = json(&[
         "sim",
         "trace",
+        "--bundled",
+        "week",
         "--policy",
         "fifo,berth",
         "--add-nodes",
@@ -447,6 +451,8 @@ fn machines_are_bought_when_jobs_wait_and_paid_until_they_are_returned() {
     let report = json(&[
         "sim",
         "trace",
+        "--bundled",
+        "week",
         "--policy",
         "berth",
         "--cluster",

@@ -245,6 +245,9 @@ mod tests {
             let Some(content) = operation["requestBody"]["content"].as_object() else { continue };
             for (kind, of_kind) in content {
                 let id = &operation["operationId"];
+                if of_kind["schema"]["format"] == "binary" {
+                    continue;
+                }
                 assert!(!of_kind["example"].is_null(), "{id} has no example in {kind}");
             }
         }

@@ -1,6 +1,5 @@
 //! Signing browsers in and out, and looking at who is signed in.
 
-pub mod cookie;
 mod devices;
 mod limited;
 pub mod oidc;

@@ -12,7 +12,7 @@ use clap::Subcommand;
 pub enum Debug {
     /// Print the live state as a world file, for `berth sim` and for reports
     World {
-        /// With numbers for all names of people, teams, jobs and machines
+        /// Replace the names of users, teams, jobs and nodes by numbers
         #[arg(long)]
         anonymous: bool,
     },

@@ -269,7 +269,7 @@ fn a_full_disk_refuses_what_is_new_loses_nothing_and_goes_on_when_there_is_room(
     });
     let refused = refused.expect("just seen");
     assert_eq!((refused.status, refused.code().as_deref()), (507, Some("BRT0025")), "{refused:?}");
-    assert!(refused.json()["next"].as_str().unwrap().contains("room"), "{refused:?}");
+    assert!(refused.json()["next"].as_str().unwrap().contains("Free space"), "{refused:?}");
     assert_eq!(disk.get("/v1/jobs/first").status, 200, "it can still be read");
     disk.make_room();
     until("it takes requests again", || disk.get("/readyz").status == 200);

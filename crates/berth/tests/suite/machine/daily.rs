@@ -180,7 +180,7 @@ fn variables_and_an_active_environment_reach_a_job_on_one_machine_and_secrets_do
     std::fs::write(&tool, "#!/bin/sh\necho the tool of the venv\n").unwrap();
     std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let script = "echo FOO=$FOO SHLVL_OF_US=$SSH_TTY; mytool; env | grep -c hunter2";
+    let script = "echo FOO=$FOO SHLVL_OF_US=$SSH_TTY; mytool; env | grep -c ^MY_TOKEN";
     let run = |more: &[&str]| {
         let line = [&["run", "--name", "env"], more, &["--", "sh", "-c", script]].concat();
         let mut command = server.command(&line);
