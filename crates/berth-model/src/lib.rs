@@ -16,6 +16,7 @@ mod id;
 mod job;
 mod job_state;
 mod mig;
+mod money;
 mod node;
 mod pod;
 mod policy;
