@@ -341,7 +341,11 @@ createServer(async (req, res) => {
     );
   // Whoever has signed in says so; pages that were opened without it are shown all the same.
   const key = req.headers["x-berth-session-key"];
-  if (req.headers.cookie?.includes(IN) && key !== KEY && !/^\/v1\/session(\/options)?$/.test(url.pathname))
+  if (
+    req.headers.cookie?.includes(IN) &&
+    key !== KEY &&
+    !/^\/v1\/session(\/options)?$/.test(url.pathname)
+  )
     return send(problem(401, "BRT0004", "A token is needed", "The key of the session is missing."));
   for (const [method, pattern, answer] of routes) {
     const match = pattern.exec(url.pathname);
