@@ -199,7 +199,10 @@ impl Ledger {
     fn insert(&mut self, id: LeaseId, node: &Name, account: LeaseAccount) {
         let holder = self.nodes.get_mut(node);
         let holder = holder.expect("a lease is opened on a node that has an account");
-        self.burns.entry(account.keys.queue.clone()).or_default().add(account.price, account.billed);
+        self.burns
+            .entry(account.keys.queue.clone())
+            .or_default()
+            .add(account.price, account.billed);
         holder.leases.insert(id, account);
         let before = self.places.insert(id, node.clone());
         assert!(before.is_none(), "lease {id} was opened twice");

@@ -147,7 +147,10 @@ mod tests {
             problem.detail,
             "too many requests wait to be written; the request was not carried out"
         );
-        assert_eq!(problem.next, "Try again in a moment. /readyz answers when the server takes requests.");
+        assert_eq!(
+            problem.next,
+            "Try again in a moment. /readyz answers when the server takes requests."
+        );
     }
 
     #[test]

@@ -92,6 +92,9 @@ mod tests {
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         let problem: Problem = serde_json::from_slice(&body).unwrap();
         assert_eq!((&*problem.code, problem.status), ("BRT0026", 503));
-        assert_eq!(problem.next, "Try again in a moment. /readyz answers when the server takes requests.");
+        assert_eq!(
+            problem.next,
+            "Try again in a moment. /readyz answers when the server takes requests."
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! What a browser says about itself and about the page that a request comes from.
 
 use super::answer::Failure;
-use super::limits;
 use super::cookie;
+use super::limits;
 use crate::app::App;
 use crate::peer::Peer;
 use axum::extract::{ConnectInfo, FromRequestParts};

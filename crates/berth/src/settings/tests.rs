@@ -172,7 +172,9 @@ fn a_file_with_a_mistake_names_its_line_and_not_what_stands_there() {
     let world = World::new().file("code/.berth.toml", "colour = 'red'\n");
     assert!(world.refusal().contains("unknown field `colour`"));
     let world = World::new().variable("BERTH_OUTPUT", "xml");
-    assert!(world.refusal().starts_with("error: `xml` of the variable BERTH_OUTPUT is not an output"));
+    assert!(
+        world.refusal().starts_with("error: `xml` of the variable BERTH_OUTPUT is not an output")
+    );
 }
 
 #[test]

@@ -261,11 +261,11 @@ ID    NAME            COST  REASON
     #[test]
     fn a_cell_leads_somewhere_only_in_a_terminal_with_links() {
         let mut table = Table::new(&["ID"]);
-        table.row(vec![Look::fixed().job("17")]);
+        table.row(vec![Cell::of_job(&Look::fixed(), "17")]);
         assert_eq!(table.text(&Look::fixed()), "ID\n17\n");
         let look = Look { links: Some("http://berth:7117".into()), ..Look::fixed() };
         let mut table = Table::new(&["ID", "NAME"]);
-        table.row(vec![look.job("17"), "a".into()]);
+        table.row(vec![Cell::of_job(&look, "17"), "a".into()]);
         let link = "\x1b]8;;http://berth:7117/jobs/17\x1b\\17\x1b]8;;\x1b\\";
         assert_eq!(table.text(&look), format!("ID  NAME\n{link}  a\n"));
     }

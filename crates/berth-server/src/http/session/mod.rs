@@ -6,6 +6,7 @@ pub mod oidc;
 
 use super::answer::{Answer, Done, Failure, Json};
 use super::asking::Asking;
+use super::cookie;
 use super::extract::{Body, Path};
 use super::visitor::Visitor;
 use crate::app::App;

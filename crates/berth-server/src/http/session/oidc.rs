@@ -1,8 +1,9 @@
 //! Browsers that go to the provider of identities, and come back.
 
-use super::{cookie, limited, origin};
+use super::{limited, origin};
 use crate::app::App;
 use crate::http::answer::{Failure, Refused};
+use crate::http::cookie;
 use crate::http::page::Page;
 use crate::http::portal::takes_pages;
 use crate::http::visitor::Visitor;
