@@ -4,7 +4,7 @@ use crate::error::FirstError;
 use crate::tls::Tls;
 use berth_api::access::{Role, Scope};
 use berth_engine::{DEFAULT_TEAM, clock};
-use berth_service::{Home, Service, caller, put_as_server, server_audit, token};
+use berth_service::{Home, Service, credentials, put_as_server, server_audit, token};
 use berth_store::{Batch, MemberRow, ProjectRow, TeamRow, TokenRow, UserRow};
 use serde_json::json;
 use std::fs;
@@ -19,7 +19,7 @@ pub async fn admin(service: &Service, name: &str) -> Result<PathBuf, FirstError>
         put_as_server(service, people(name), audit).await.map_err(FirstError::Refused)?;
     }
     if let Ok(kept) = fs::read_to_string(&path)
-        && caller::valid(&service.store, kept.trim()).await.is_ok()
+        && credentials::valid(&service.store, kept.trim()).await.is_ok()
     {
         return Ok(path);
     }

@@ -3,6 +3,7 @@
 
 use crate::approver::{Approver, By};
 use crate::checks;
+use crate::credentials;
 use crate::fault::Fault;
 use crate::job_token::JobToken;
 use crate::service::Service;
@@ -14,7 +15,7 @@ use berth_api::{Code, wire};
 use berth_engine::{DEFAULT_TEAM, TeamTree, Write, clock};
 use berth_file::error::{did_you_mean, or_list};
 use berth_model::{JobId, LeaseId, Time};
-use berth_store::{AuditEntry, Batch, MemberRow, SessionRow, Store, TokenRow, UserRow};
+use berth_store::{AuditEntry, Batch, MemberRow, SessionRow, TokenRow};
 use std::sync::Arc;
 
 /// Teams that a message names.
@@ -119,7 +120,7 @@ impl Caller {
             By::Token(id) => {
                 let gone = || Fault::new(Code::TokenEnded, "the owner of this token is gone");
                 let row = service.store.get::<TokenRow>(id.as_str()).await?;
-                of_token(service, good(row.ok_or_else(gone)?)?, from, route).await?
+                of_token(service, credentials::good(row.ok_or_else(gone)?)?, from, route).await?
             }
         };
         allowed(&caller)?;
@@ -128,7 +129,7 @@ impl Caller {
 
     /// Whoever a schedule belongs to, as they are now.
     pub async fn of_owner(service: &Service, user: &str) -> Result<Caller, Fault> {
-        let Some(row) = self::user(service, user).await? else {
+        let Some(row) = credentials::user(service, user).await? else {
             return Err(Fault::new(Code::Forbidden, format!("{user} is gone")));
         };
         let teams = service.store.memberships_of(user).await?;
@@ -351,7 +352,7 @@ async fn known(
     if let Some(token) = service.vault.job_tokens().read(&given) {
         return of_job(service, token?, from, route).await;
     }
-    let token = valid(&service.store, &given).await?;
+    let token = credentials::valid(&service.store, &given).await?;
     note_use(service, &token);
     of_token(service, token, from, route).await
 }
@@ -363,7 +364,7 @@ async fn of_token(
     from: String,
     route: &'static Route,
 ) -> Result<Caller, Fault> {
-    let Some(user) = user(service, &token.user).await? else {
+    let Some(user) = credentials::user(service, &token.user).await? else {
         return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
     };
     let teams = service.store.memberships_of(&user.name).await?;
@@ -390,9 +391,11 @@ async fn of_session(
     route: &'static Route,
 ) -> Result<Caller, Fault> {
     let token = match &row.token {
-        Some(id) => Some(good(service.store.get::<TokenRow>(id).await?.ok_or_else(|| {
-            Fault::new(Code::TokenEnded, "the token that was signed in with is gone")
-        })?)?),
+        Some(id) => {
+            Some(credentials::good(service.store.get::<TokenRow>(id).await?.ok_or_else(|| {
+                Fault::new(Code::TokenEnded, "the token that was signed in with is gone")
+            })?)?)
+        }
         None => None,
     };
     sessions::note_use(service, &row);
@@ -438,7 +441,7 @@ async fn of_job(
     let Some((name, team)) = running(service, token.lease) else {
         return Err(ended("the job does not run any more"));
     };
-    let Some(person) = user(service, &name).await? else {
+    let Some(person) = credentials::user(service, &name).await? else {
         return Err(ended("its user is gone"));
     };
     let teams = service.store.memberships_of(&name).await?;
@@ -473,12 +476,6 @@ fn running(service: &Service, lease: LeaseId) -> Option<(String, String)> {
     Some((job.row.user.clone(), job.row.team.clone()))
 }
 
-/// A user who is there and not disabled.
-pub(crate) async fn user(service: &Service, name: &str) -> Result<Option<UserRow>, Fault> {
-    let row = service.store.get::<UserRow>(name).await?;
-    Ok(row.filter(|row| row.disabled.is_none()))
-}
-
 /// Refuses what the token, or the role for the cluster, does not allow on the route.
 fn allowed(caller: &Caller) -> Result<(), Fault> {
     let permission = caller.route.permission;
@@ -495,27 +492,6 @@ fn allowed(caller: &Caller) -> Result<(), Fault> {
 fn by_team(permission: Permission) -> bool {
     let needs = permission.needs();
     needs.team != access::Least::NoRole || needs.own != access::Least::NoRole
-}
-
-/// The token, if it is one of ours and still good.
-pub async fn valid(store: &Store, given: &str) -> Result<TokenRow, Fault> {
-    let unknown = || Fault::new(Code::NoToken, "the token is not one of ours");
-    let (id, secret) = token::parse(given).ok_or_else(unknown)?;
-    let row = store.get::<TokenRow>(id).await?.ok_or_else(unknown)?;
-    if !token::matches(secret, &row.hash) {
-        return Err(unknown());
-    }
-    good(row)
-}
-
-/// The token, if it has neither expired nor been revoked.
-pub(crate) fn good(row: TokenRow) -> Result<TokenRow, Fault> {
-    let ended = |at: Option<Time>| at.is_some_and(|at| at <= clock::now());
-    if ended(row.revoked) || ended(row.expires) {
-        let detail = format!("the token `{}` has expired or was revoked", row.name);
-        return Err(Fault::new(Code::TokenEnded, detail));
-    }
-    Ok(row)
 }
 
 /// The highest of these roles in a team, or in one above it.

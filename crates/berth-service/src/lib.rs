@@ -14,6 +14,7 @@ pub mod caller;
 pub mod checks;
 pub mod cluster;
 pub mod code;
+pub mod credentials;
 mod device_book;
 pub mod fault;
 mod figure_book;

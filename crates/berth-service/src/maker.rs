@@ -1,7 +1,8 @@
 //! By what somebody makes a token: another token, or the session of a browser. What is made ends with
 //! that at the latest, and is revoked with it.
 
-use crate::caller::{self, Caller};
+use crate::caller::Caller;
+use crate::credentials;
 use crate::fault::Fault;
 use crate::service::Service;
 use crate::sessions;
@@ -59,7 +60,7 @@ impl Maker {
 async fn end_of(store: &Store, token: &str) -> Result<Option<Time>, Fault> {
     let row = store.get::<TokenRow>(token).await?;
     let gone = || Fault::new(Code::TokenEnded, "the token is gone");
-    Ok(caller::good(row.ok_or_else(gone)?)?.expires)
+    Ok(credentials::good(row.ok_or_else(gone)?)?.expires)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ pub mod me;
 pub mod members;
 pub mod projects;
 pub mod secrets;
+pub mod sessions;
 pub mod teams;
 pub mod tokens;
 pub mod users;

@@ -1,7 +1,7 @@
 //! Deleting sessions that are over.
 
 use crate::audit::{put_as_server, server_audit};
-use crate::caller;
+use crate::credentials;
 use crate::fault::Fault;
 use crate::service::Service;
 use berth_engine::clock;
@@ -48,7 +48,7 @@ async fn is_over(service: &Service, row: &SessionRow, now: Time) -> Result<bool,
     }
     let Some(id) = &row.token else { return Ok(false) };
     let token = service.store.get::<TokenRow>(id).await?;
-    Ok(token.is_none_or(|token| caller::good(token).is_err()))
+    Ok(token.is_none_or(|token| credentials::good(token).is_err()))
 }
 
 /// Ends all sessions that a user has by a provider of identities, because of what it says now.

@@ -5,20 +5,18 @@
 
 mod cookie;
 mod keep;
-mod list;
 
 pub use cookie::{
     COOKIE, KEY_FRAGMENT, KEY_HEADER, KEY_PROTOCOL, SECURE_COOKIE, SHELL_PROTOCOL, Shown,
 };
 pub use keep::{begin, close_all_of};
-pub use list::{list, revoke};
 
 use cookie::Halves;
 
 pub use crate::session_book::{SessionLimits, Sessions};
 
-use crate::caller;
 use crate::checks;
+use crate::credentials;
 use crate::fault::Fault;
 use crate::refusals::plain;
 use crate::service::Service;
@@ -73,7 +71,7 @@ pub async fn open_by_token(
         let fault = Fault::new(Code::NoToken, "the token of a job signs nobody in");
         return Err(fault.next("use a token of your own: `berth token create`"));
     }
-    let token = caller::valid(&service.store, given).await?;
+    let token = credentials::valid(&service.store, given).await?;
     let known = Known {
         user: token.user.clone(),
         scope: token::scope(&token.scopes),
@@ -86,7 +84,7 @@ pub async fn open_by_token(
 
 /// Opens a session, and ends the user's least used one where there are too many.
 pub async fn open(service: &Service, known: Known, origin: &Origin) -> Result<Opened, Fault> {
-    let Some(user) = caller::user(service, &known.user).await? else {
+    let Some(user) = credentials::user(service, &known.user).await? else {
         return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
     };
     let limits = service.sessions.limits;
@@ -134,7 +132,7 @@ pub async fn open(service: &Service, known: Known, origin: &Origin) -> Result<Op
             // It may have been revoked a moment ago.
             if let Some(id) = &token {
                 let ended = || Fault::new(Code::TokenEnded, "the token is gone");
-                caller::good(store.get::<TokenRow>(id).await?.ok_or_else(ended)?)?;
+                credentials::good(store.get::<TokenRow>(id).await?.ok_or_else(ended)?)?;
             }
             Ok(())
         })
@@ -163,7 +161,7 @@ pub fn shown(row: &SessionRow) -> wire::Session {
     }
 }
 
-fn means(row: &SessionRow) -> SignInMeans {
+pub(crate) fn means(row: &SessionRow) -> SignInMeans {
     match row.means == SignInMeans::Oidc.word() {
         true => SignInMeans::Oidc,
         false => SignInMeans::Token,

@@ -82,7 +82,10 @@ impl Cut {
 
     /// How many bytes belong to lines that are wanted.
     fn counted(&mut self, bytes: &[u8]) -> usize {
-        let Some(lines) = &mut self.lines else { return bytes.len() };
+        let Some(lines) = self.lines.as_mut() else { return bytes.len() };
+        if *lines == 0 {
+            return 0;
+        }
         for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
             *lines = lines.saturating_sub(1);
             if *lines == 0 {
@@ -151,6 +154,9 @@ mod tests {
             let all: String = found.into_iter().map(|(_, text)| text).collect();
             assert_eq!(all, "ax\ncx\n");
         }
+        let mut cut = Cut::new(None, Some(1));
+        assert_eq!(cut.take(0, b"a\nb\n"), [(0, b"a\n".to_vec())]);
+        assert_eq!(cut.take(4, b"c\nd\n"), [(4, Vec::new())], "also of what was read beyond");
     }
 
     #[test]

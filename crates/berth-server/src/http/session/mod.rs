@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::routes::named;
 use berth_api::{Code, wire};
+use berth_service::identity;
 use berth_service::sessions::{self, Opened, Origin};
 use berth_service::sign_in::Door;
 
@@ -96,7 +97,7 @@ async fn list(
     State(app): State<App>,
     Asking(caller): Asking,
 ) -> Answer<wire::Items<wire::OpenSession>> {
-    Ok(Json(sessions::list(&app.service, &caller).await?))
+    Ok(Json(identity::sessions::list(&app.service, &caller).await?))
 }
 
 async fn revoke(
@@ -104,6 +105,6 @@ async fn revoke(
     Asking(caller): Asking,
     Path(id): Path<String>,
 ) -> Result<Done, Failure> {
-    sessions::revoke(&app.service, &caller, &id).await?;
+    identity::sessions::revoke(&app.service, &caller, &id).await?;
     Ok(Done)
 }

@@ -1,10 +1,10 @@
 //! Looking at sessions, and ending those of other browsers.
 
-use super::means;
+use super::{remove, tokens};
 use crate::caller::Caller;
 use crate::fault::Fault;
-use crate::identity::{remove, tokens};
 use crate::service::Service;
+use crate::sessions::means;
 use crate::token;
 use berth_api::access::Permission;
 use berth_api::wire;
