@@ -6,8 +6,10 @@ use super::extract::{Path, Query};
 use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use berth_api::access::Permission;
 use berth_api::wire;
 use berth_service::figures;
+use berth_service::jobs::find;
 
 pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
     Some(match id {
@@ -24,7 +26,8 @@ async fn job_figures(
     Path(wanted): Path<String>,
     Query(query): Query<wire::FigureQuery>,
 ) -> Answer<wire::JobFigures> {
-    Ok(Json(figures::job(&app.service, &caller, &wanted, &query).await?))
+    let found = find::job(&app.service, &caller, &wanted, Permission::JobsRead).await?;
+    Ok(Json(figures::job(&app.service, found.id, &query).await?))
 }
 
 async fn gpu_figures(
