@@ -135,9 +135,16 @@ impl Volumes {
             return Ok(Removal::InUse);
         }
         let removed = folder.with_file_name(REMOVED);
-        private(&removed)?;
         // A link is moved as a link. What is mounted here cannot be moved, and stays.
-        fs::rename(&folder, removed.join(purge::fresh_name()))?;
+        let put_aside = || {
+            private(&removed)?;
+            fs::rename(&folder, removed.join(purge::fresh_name()))
+        };
+        match put_aside() {
+            // The purger has just removed the place, because it was empty.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => put_aside()?,
+            done => done?,
+        }
         drop(gate);
         self.purger.soon();
         Ok(Removal::Done)

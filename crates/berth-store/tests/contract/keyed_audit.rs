@@ -301,7 +301,7 @@ async fn a_token_a_member_and_a_user_that_were_added_or_taken_away_are_found(pla
         .sql(
             "INSERT INTO users VALUES ('mal', '', 'admin', 1, NULL); \
              INSERT INTO members VALUES ('t', 'mal', 'team-lead', 1); \
-             INSERT INTO tokens VALUES ('mal1', 'mal', 'x', 'f00d', 'all', 1, NULL, NULL, NULL); \
+             INSERT INTO tokens VALUES ('mal1', 'mal', 'x', 'f00d', 'all', 1, NULL, NULL, NULL, NULL, NULL); \
              DELETE FROM tokens WHERE id = 'ada1'",
         )
         .await;
