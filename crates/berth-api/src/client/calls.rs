@@ -194,7 +194,7 @@ impl Client {
 
     /// Sends a snapshot of code.
     pub async fn put_code(&self, team: &str, id: &str, packed: Vec<u8>) -> Result<CodeSnapshot> {
-        let call = self.call("put_code", &[team, id]).bytes_of("application/gzip", packed);
+        let call = self.call("put_code", &[team, id]).bytes_of("application/octet-stream", packed);
         call.longest(LONGEST_UPLOAD).answer().await
     }
 

@@ -293,7 +293,7 @@ impl Known<'_> {
             "get_code" => self.one::<wire::CodeSnapshot>(),
             "put_code" => {
                 let bytes = json!({ "type": "string", "format": "binary" });
-                let packed = vec![("application/gzip", bytes)];
+                let packed = vec![("application/octet-stream", bytes)];
                 self.one::<wire::CodeSnapshot>().body(packed, true)
             }
             "code_content" => {

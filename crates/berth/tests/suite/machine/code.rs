@@ -87,7 +87,7 @@ fn a_snapshot_that_is_not_what_its_name_says_is_not_kept_and_no_other_team_reads
     let id = format!("sha256:{}", "0".repeat(64));
     let put = |token: &str, team: &str, id: &str, body: &str| {
         let request = Request::new("PUT", format!("/v1/code/{team}/{id}")).token(Some(token));
-        request.body("application/gzip", body).send(&people.server.url)
+        request.body("application/octet-stream", body).send(&people.server.url)
     };
     let wrong = put(&people.kim, "vision", &id, "something else");
     assert_eq!((wrong.status, wrong.code().as_deref()), (400, Some("BRT0003")), "{wrong:?}");

@@ -49,7 +49,7 @@ impl Attempt {
             Body::Nothing => request,
             Body::Json(body) => request.json(body),
             Body::Yaml(body) => request.body("application/yaml", body),
-            Body::Packed(body) => request.body("application/gzip", *body),
+            Body::Packed(body) => request.body("application/octet-stream", *body),
             Body::Upgrade => {
                 let fields = [
                     ("connection", "Upgrade"),

@@ -184,7 +184,7 @@ impl Stage {
 
     pub fn put_as_admin(&self, path: &str, body: &str) {
         let request = Request::new("PUT", path).token(Some(&self.admin));
-        let answer = request.body("application/gzip", body).send(&self.server.url);
+        let answer = request.body("application/octet-stream", body).send(&self.server.url);
         assert!(answer.is_good(), "{path}: {answer:?}");
     }
 
