@@ -70,7 +70,10 @@ impl State {
                     overcommitted: promised > quota,
                     credits: queue.credits / 1_000,
                     past_use: queue.past_use / 1_000,
-                    spent: queue.budget.as_ref().map(|meter| meter.spent),
+                    spent: queue
+                        .budget
+                        .as_ref()
+                        .map(|meter| meter.spent + self.unbilled_below(&queue.spec.name, self.now)),
                 }
             })
             .collect()

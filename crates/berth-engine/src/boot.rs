@@ -6,7 +6,7 @@ use crate::error::{BootError, Fatal};
 use crate::event_loop::{Loop, SyncError};
 use crate::handle::{Handle, Inlet, MAX_REPORTS, MAX_REQUESTS};
 use crate::live::{Detail, LiveJob, LiveLease};
-use crate::memory::{Core, Plans};
+use crate::memory::{Core, CostBook, Plans};
 use crate::news::News;
 use crate::recent_requests::RecentRequests;
 use crate::retention::Retention;
@@ -68,7 +68,8 @@ pub async fn begin<S: Site>(
     let budgeted = jobs.values().filter(|job| job.budget().is_some()).map(|job| job.row.id);
     let budgeted = budgeted.collect();
     let (forecast, tallies, stalled) = (None, Tallies::default(), None);
-    let core = Core { state, jobs, budgeted, retries, forecast, plans, tallies, stalled };
+    let costs = CostBook::after(writer.last_cost());
+    let core = Core { state, jobs, budgeted, retries, forecast, plans, tallies, costs, stalled };
     let core = Arc::new(Mutex::new(core));
     let news = News::since(now);
     let (rights, changes) = watch::channel(0);

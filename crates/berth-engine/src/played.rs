@@ -11,7 +11,7 @@ use crate::clock;
 use crate::error::Fatal;
 use crate::handle::{Handle, MAX_REQUESTS};
 use crate::input::{Refused, Request, Write, Written};
-use crate::memory::{Core, Plans};
+use crate::memory::{Core, CostBook, Plans};
 use crate::news::News;
 use crate::recent_requests::RecentRequests;
 use crate::tallies::Tallies;
@@ -65,6 +65,7 @@ impl PlayedLoop {
             forecast: None,
             plans: Plans::default(),
             tallies: Tallies::default(),
+            costs: CostBook::default(),
             stalled: None,
         };
         let (asked, requests) = mpsc::channel(MAX_REQUESTS);
@@ -185,7 +186,9 @@ impl PlayedLoop {
     /// Writes all that has come about.
     pub async fn commit(&mut self) -> Result<(), Fatal> {
         let batch = std::mem::take(&mut self.batch);
-        self.writer.commit(&batch).await.map_err(Fatal::Store)
+        self.writer.commit(&batch).await.map_err(Fatal::Store)?;
+        self.handle.core().costs.wrote(batch.costs.len());
+        Ok(())
     }
 
     /// Writes the rest and lets go of the database. The next server starts from a snapshot.

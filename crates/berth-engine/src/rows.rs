@@ -3,11 +3,32 @@
 use crate::live::{Detail, LiveJob};
 use berth_ledger::CostRow;
 use berth_model::JobState;
-use berth_model::{GpuAsk, JobId, JobRequest, JobSpec, Micros, Milli, Name};
+use berth_model::{GpuAsk, JobId, JobRequest, JobSpec, Micros, Milli, Name, Span, Time};
 use berth_store::{CostRecord, JobRow};
 use std::collections::BTreeMap;
 
-pub(crate) fn cost(row: &CostRow) -> CostRecord {
+const HOUR: i64 = Span::hours(1).0;
+
+/// The row, in parts that do not pass a full hour, so that every hour and day has exactly its own.
+/// The parts sum to the row.
+pub(crate) fn costs(row: &CostRow) -> impl Iterator<Item = CostRecord> {
+    let whole = cost(row);
+    let (from, to) = (row.from, row.to);
+    let length = i128::from((to - from).0.max(1));
+    let until = move |at: Time| {
+        let amount = i128::from(whole.amount.0) * i128::from((at - from).0) / length;
+        i64::try_from(amount).expect("a part is no larger than the whole")
+    };
+    let after = move |at: Time| Some(Time((at.0.div_euclid(HOUR) + 1) * HOUR).min(to));
+    let starts = std::iter::successors(Some(from), move |at| after(*at).filter(|next| *next < to));
+    starts.map(move |start| {
+        let end = after(start).unwrap_or(to);
+        let amount = Micros(until(end) - until(start));
+        CostRecord { from: start, to: end, amount, ..whole.clone() }
+    })
+}
+
+fn cost(row: &CostRow) -> CostRecord {
     let name = |name: &Option<Name>| name.clone().unwrap_or_default();
     CostRecord {
         id: 0,
@@ -79,4 +100,48 @@ fn milli(ask: &GpuAsk) -> i64 {
         GpuAsk::Memory { .. } => 0,
     };
     one * i64::from(ask.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::CostKind;
+
+    fn row(from: &str, to: &str, amount: i64) -> CostRow {
+        CostRow {
+            lease: None,
+            job: None,
+            queue: None,
+            project: None,
+            experiment: None,
+            user: None,
+            node: Name::new("n1"),
+            from: from.parse().unwrap(),
+            to: to.parse().unwrap(),
+            gpus: Milli::ZERO,
+            amount: Micros(amount),
+            kind: CostKind::Unallocated,
+        }
+    }
+
+    fn parts(from: &str, to: &str, amount: i64) -> Vec<(String, i64)> {
+        let parts: Vec<CostRecord> = costs(&row(from, to, amount)).collect();
+        assert!(parts.windows(2).all(|two| two[0].to == two[1].from), "{parts:?}");
+        assert_eq!(parts.last().map(|part| part.to.to_string()).as_deref(), Some(to));
+        parts.iter().map(|part| (part.from.to_string(), part.amount.0)).collect()
+    }
+
+    #[test]
+    fn a_row_is_cut_at_full_hours_and_its_parts_sum_to_it() {
+        let part = |at: &str, amount: i64| (format!("2026-11-15T{at}:00Z"), amount);
+        assert_eq!(
+            parts("2026-11-15T09:30:00Z", "2026-11-15T11:15:00Z", 8),
+            [part("09:30", 2), part("10:00", 4), part("11:00", 2)]
+        );
+        assert_eq!(parts("2026-11-15T09:00:00Z", "2026-11-15T10:00:00Z", 7), [part("09:00", 7)]);
+        assert_eq!(
+            parts("2026-11-15T09:20:00Z", "2026-11-15T10:40:00Z", -5),
+            [part("09:20", -2), part("10:00", -3)]
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 pub use crate::turn::LeaseOrder;
 
-use crate::memory::{Core, Plans};
+use crate::memory::{Core, CostBook, Plans};
 use crate::recent_requests::RecentRequests;
 use crate::tallies::Tallies;
 use crate::turn::Turn;
@@ -26,6 +26,7 @@ impl Default for TestLoop {
             forecast: None,
             plans: Plans::default(),
             tallies: Tallies::default(),
+            costs: CostBook::default(),
             stalled: None,
         };
         TestLoop { core, recent: RecentRequests::default(), next_job: 1 }

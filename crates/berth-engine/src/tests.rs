@@ -1,6 +1,7 @@
 use crate::clock;
 use crate::event_loop::Loop;
 use crate::input::Request;
+use crate::memory::CostBook;
 use crate::recent_requests::RecentRequests;
 use crate::retention::Retention;
 use crate::*;
@@ -21,6 +22,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 mod trouble;
 
+const HOUR: i64 = Span::hours(1).0;
+
 /// What a loop knows that has taken nothing in yet.
 fn core(stalled: Option<Stalled>) -> Core {
     Core {
@@ -31,6 +34,7 @@ fn core(stalled: Option<Stalled>) -> Core {
         forecast: None,
         plans: Plans::default(),
         tallies: Tallies::default(),
+        costs: CostBook::default(),
         stalled,
     }
 }
@@ -275,7 +279,9 @@ fn submit_one(turn: &mut Turn<'_>, name: &str, price: Micros) {
 async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it() {
     let folder = TempDir::new().unwrap();
     let mut turning = turning(&folder, None).await;
-    let (mut recent, mut next_job, now) = (RecentRequests::default(), 1, clock::now());
+    // The full hour before this moment: an hour later exactly one is over.
+    let now = Time(clock::now().0.div_euclid(HOUR) * HOUR);
+    let (mut recent, mut next_job) = (RecentRequests::default(), 1);
     let core = turning.core.clone();
     let price = Micros::dollars(16);
 
@@ -299,6 +305,24 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
     };
     assert_eq!((batch.jobs.len(), batch.leases.len(), batch.costs.len()), (0, 0, 1));
     turning.commit(&batch).await.unwrap();
+
+    let minute = hour + Span::mins(1);
+    let (batch, _) = {
+        let mut core = core.lock().unwrap();
+        let mut turn = turn::Turn::new(&mut core, &mut recent, &mut next_job, minute);
+        turn.bill();
+        turn.finish_turn()
+    };
+    assert_eq!(batch.costs.len(), 0, "nothing has changed");
+    turning.commit(&batch).await.unwrap();
+    {
+        let core = core.lock().unwrap();
+        let half = hour + Span::mins(30);
+        assert_eq!(core.cost(&core.jobs[&JobId::new(1)], half), Micros(24_000_000));
+        let Unbilled { upto, rows } = core.unbilled(half);
+        let amounts: Vec<Micros> = rows.iter().map(|row| row.amount).collect();
+        assert_eq!((upto, amounts), (1, vec![Micros::dollars(8)]));
+    }
 
     let store = turning.writer.store();
     let job = store.job(JobId::new(1)).await.unwrap().unwrap();
@@ -341,7 +365,7 @@ async fn what_a_site_says_in_its_greeting_is_decided_and_written_with_it_and_bil
     let store = turning.writer.store();
     assert_eq!(store.open_leases().await.unwrap().len(), 1);
     let told = store.events(0, 100).await.unwrap();
-    assert!(told.iter().all(|stamped| stamped.event != Event::Tick), "{told:?}");
+    assert!(told.iter().all(|stamped| stamped.event != Event::BillDue), "{told:?}");
     // What is left is the end of the job's time, and no moment that is due at once.
     assert!(turning.wake.is_none_or(|wake| wake > began + Span::mins(1)), "{:?}", turning.wake);
 }
@@ -382,7 +406,7 @@ fn a_minute_is_over_when_the_next_one_has_begun() {
 #[tokio::test]
 async fn a_turn_that_the_core_asked_for_bills_only_when_a_minute_is_over() {
     let folder = TempDir::new().unwrap();
-    let before = clock::now() - Span::hours(1);
+    let before = clock::now() - Span::hours(2);
     let mut turning = with_a_team(&folder, before, None).await;
     at(&mut turning, before, |turn| {
         submit_one(turn, "node-a", Micros::dollars(16));

@@ -45,6 +45,13 @@ impl Burn {
         self.leases == 0
     }
 
+    /// What it has come to beyond the rows. Rows are rounded down each, so they may come to less by
+    /// a millionth for each lease.
+    pub fn amount(self, at: Time) -> Micros {
+        let amount = (self.price * i128::from(at.0) - self.weighted).div_euclid(HOUR_MS);
+        Micros(i64::try_from(amount.max(0)).unwrap_or(i64::MAX))
+    }
+
     /// The first moment at which rows that are cut then may come to this amount. Each is rounded
     /// down, so they can fall short by less than a millionth for each lease.
     pub fn reaches(self, amount: Micros) -> Option<Time> {

@@ -10,7 +10,9 @@ use crate::cost::{cumulative, row};
 use crate::row::{CostRow, Keys, Loss};
 use berth_model::CostKind;
 use berth_model::{JobId, LeaseId, Micros, Milli, Name, Span, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+const HOUR: Span = Span::hours(1);
 
 /// The bill of one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,26 +70,30 @@ pub struct Ledger {
 }
 
 impl LeaseAccount {
-    fn bill(&mut self, id: LeaseId, node: &Name, at: Time, rows: &mut Vec<CostRow>) {
+    /// The row from the last one on.
+    fn due(&self, id: LeaseId, node: &Name, at: Time) -> Option<CostRow> {
         if at <= self.billed {
-            return;
+            return None;
         }
         let amount = row(self.price, self.since, self.billed, at);
         let kind = if self.bound { CostKind::Used } else { CostKind::Held };
         let interval = (self.billed, at);
-        rows.push(CostRow::of_lease(id, &self.keys, self.gpus, node, interval, (amount, kind)));
-        self.billed = at;
+        Some(CostRow::of_lease(id, &self.keys, self.gpus, node, interval, (amount, kind)))
+    }
+
+    fn bill(&mut self, id: LeaseId, node: &Name, at: Time, rows: &mut Vec<CostRow>) {
+        rows.extend(self.due(id, node, at));
+        self.billed = self.billed.max(at);
     }
 }
 
 impl Node {
-    /// Bills what nobody held since the last time.
+    /// The rows of what no lease has held since the last ones.
     ///
     /// The cost of open leases is taken off whether or not their rows have been written, so their
-    /// rows may be cut at other moments. A lease must not leave before this was done, since nothing
-    /// would remember what it had taken.
-    fn settle(&mut self, name: &Name, at: Time, rows: &mut Vec<CostRow>) {
-        let account = &mut self.account;
+    /// rows may be cut at other moments.
+    fn idle(&self, name: &Name, at: Time, rows: &mut Vec<CostRow>) {
+        let account = &self.account;
         if at <= account.billed {
             return;
         }
@@ -96,7 +102,7 @@ impl Node {
         // The same without rounding, to tell idle from rounding.
         let mut idle = i128::from(account.price.0) * i128::from((at - from).0);
         for lease in self.leases.values() {
-            let from = from.max(lease.since);
+            let from = from.max(lease.since).min(at);
             left -= row(lease.price, lease.since, from, at);
             idle -= i128::from(lease.price.0) * i128::from((at - from).0);
         }
@@ -113,7 +119,13 @@ impl Node {
         } else {
             push(left, CostKind::Shared);
         }
-        account.billed = at;
+    }
+
+    /// Bills what no lease has held. A lease must not leave before this was done, since nothing
+    /// would remember what it had taken.
+    fn settle(&mut self, name: &Name, at: Time, rows: &mut Vec<CostRow>) {
+        self.idle(name, at, rows);
+        self.account.billed = self.account.billed.max(at);
     }
 
     fn bill(
@@ -343,6 +355,46 @@ impl Ledger {
         rows
     }
 
+    /// Bills what is due: full hours of everything, up to now the machines whose useless part has
+    /// changed, and the leases of these queues. All else goes on without a row.
+    pub fn bill_due(
+        &mut self,
+        at: Time,
+        fragmented: &dyn Fn(&Name) -> Micros,
+        queues: &BTreeSet<Name>,
+    ) -> Vec<CostRow> {
+        let now = self.advance(at);
+        let hour = Time(now.0 - now.0.rem_euclid(HOUR.0));
+        let mut rows = Vec::new();
+        for (name, node) in &mut self.nodes {
+            let useless = fragmented(name);
+            let changed = useless != node.account.fragmented;
+            node.settle(name, if changed { now } else { hour }, &mut rows);
+            node.account.fragmented = useless;
+            for (id, lease) in &mut node.leases {
+                let until = if queues.contains(&lease.keys.queue) { now } else { hour };
+                if until > lease.billed {
+                    let burn = self.burns.entry(lease.keys.queue.clone()).or_default();
+                    burn.remove(lease.price, lease.billed);
+                    lease.bill(*id, name, until, &mut rows);
+                    burn.add(lease.price, lease.billed);
+                }
+            }
+        }
+        rows
+    }
+
+    /// The rows that [`Ledger::tick`] would write: what runs has cost so much beyond its rows.
+    pub fn due(&self, at: Time) -> Vec<CostRow> {
+        let at = self.now.max(at);
+        let mut rows = Vec::new();
+        for (name, node) in &self.nodes {
+            node.idle(name, at, &mut rows);
+            rows.extend(node.leases.iter().filter_map(|(id, lease)| lease.due(*id, name, at)));
+        }
+        rows
+    }
+
     /// Puts back a node as [`Ledger::nodes`] told it.
     pub fn restore_node(&mut self, name: &Name, account: NodeAccount) {
         self.advance(account.billed.max(account.since));
@@ -379,6 +431,11 @@ impl Ledger {
         self.nodes
             .iter()
             .flat_map(|(name, node)| node.leases.iter().map(move |(id, lease)| (*id, name, lease)))
+    }
+
+    /// What the open leases of a job have cost that is not on a row yet.
+    pub fn unbilled_of(&self, at: Time, job: JobId) -> Micros {
+        self.leases_of(job).map(|id| self.unbilled(at, id)).sum()
     }
 
     /// What the lease has cost that is not on a row yet.

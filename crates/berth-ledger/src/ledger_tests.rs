@@ -51,6 +51,11 @@ fn play(ledger: &mut Ledger, words: &[&str]) -> Vec<CostRow> {
             let useless = words.get(2).map_or(Micros::ZERO, |text| money(text));
             ledger.tick(at, &|_| useless)
         }
+        "due" => {
+            let useless = words.get(2).map_or(Micros::ZERO, |text| money(text));
+            let owing = words.get(3).map(|queue| Name::new(queue)).into_iter().collect();
+            ledger.bill_due(at, &|_| useless, &owing)
+        }
         other => panic!("no such event: {other}"),
     }
 }
@@ -89,6 +94,52 @@ fn the_grace_of_a_stopped_lease_is_on_a_row_of_its_own() {
          66m close 1",
         "1 0s-1h Used 1
          1 1h-1h6m Used 0.1",
+    );
+}
+
+#[test]
+fn what_runs_on_gets_a_row_for_each_full_hour_and_none_in_between() {
+    check(
+        "0s join 4
+         10m open 1 1
+         10m bind 1
+         11m due
+         59m due
+         61m due
+         62m due
+         119m due
+         125m due",
+        "- 0s-1h Unallocated 3.166667
+         1 10m-1h Used 0.833333
+         - 1h-2h Unallocated 3
+         1 1h-2h Used 1",
+    );
+}
+
+#[test]
+fn a_queue_whose_budget_has_to_know_is_billed_at_once_and_the_others_are_not() {
+    check(
+        "0s join 4
+         0s open 1 1
+         30m due 0 other
+         30m due 0 q
+         1h due",
+        "1 0s-30m Held 0.5
+         - 0s-1h Unallocated 3
+         1 30m-1h Held 0.5",
+    );
+}
+
+#[test]
+fn a_machine_whose_idle_part_becomes_useless_gets_a_row_then() {
+    check(
+        "0s join 4
+         30m due 1
+         45m due 1
+         1h due 1",
+        "- 0s-30m Unallocated 2
+         - 30m-1h Fragmented 0.5
+         - 30m-1h Unallocated 1.5",
     );
 }
 

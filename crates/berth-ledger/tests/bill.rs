@@ -34,6 +34,10 @@ enum Op {
     Tick {
         fragmented: i64,
     },
+    BillDue {
+        fragmented: i64,
+        owing: bool,
+    },
     /// The ledger is rebuilt from its accounts, as after a restart.
     Restart,
     Leave {
@@ -51,6 +55,8 @@ fn ops() -> impl Strategy<Value = Vec<(i64, Op)>> {
         2 => (0..3usize, price(), any::<bool>())
             .prop_map(|(node, price, leases_too)| Op::Reprice { node, price, leases_too }),
         4 => price().prop_map(|fragmented| Op::Tick { fragmented }),
+        4 => (price(), any::<bool>())
+            .prop_map(|(fragmented, owing)| Op::BillDue { fragmented, owing }),
         1 => Just(Op::Restart),
         1 => (0..3usize).prop_map(|node| Op::Leave { node }),
     ];
@@ -220,6 +226,7 @@ impl World {
             }
             Op::Reprice { node, price, leases_too } => self.reprice(*node, *price, *leases_too),
             Op::Tick { fragmented } => self.tick(*fragmented),
+            Op::BillDue { fragmented, owing } => self.bill_due(*fragmented, *owing),
             Op::Restart => self.restart(),
             Op::Leave { node } => self.leave(*node),
         }
@@ -230,9 +237,23 @@ impl World {
         self.check();
     }
 
-    /// After a tick everything up to now is on rows: they must be the bill.
+    /// Rows are written for what is due only. With what is not on a row yet they are the bill.
+    fn bill_due(&mut self, fragmented: i64, owing: bool) {
+        let queues = owing.then(|| Name::new("q")).into_iter().collect();
+        let now = self.now;
+        self.rows.extend(self.ledger.bill_due(now, &|_| Micros(fragmented), &queues));
+        let hour = Time(now.0 - now.0.rem_euclid(Span::hours(1).0));
+        for (_, _, lease) in self.ledger.leases() {
+            let owes = owing && *lease.keys.queue == *"q";
+            assert!(lease.billed >= if owes { now } else { hour.min(now).max(lease.since) });
+        }
+        self.check();
+    }
+
+    /// What is on rows and what is not yet must be the bill. After a tick everything is on rows.
     fn check(&self) {
-        let totals: Totals = self.rows.iter().collect();
+        let rows = [self.rows.clone(), self.ledger.due(self.now)].concat();
+        let totals: Totals = rows.iter().collect();
         let mut all = self.expected.gone;
         for (node, (price, since, cost, _)) in &self.expected.nodes {
             let cost = *cost + cumulative(*price, self.now - *since);
@@ -247,15 +268,15 @@ impl World {
             *leases.entry(*id).or_default() += cumulative(*price, self.now - *since);
         }
         for (id, cost) in leases {
-            let rows = self.rows.iter().filter(|row| row.lease == Some(id));
-            assert_eq!(rows.map(|row| row.amount).sum::<Micros>(), cost, "what lease {id} cost");
+            let of = rows.iter().filter(|row| row.lease == Some(id));
+            assert_eq!(of.map(|row| row.amount).sum::<Micros>(), cost, "what lease {id} cost");
         }
-        self.check_rows(&totals);
+        self.check_rows(&rows, &totals);
     }
 
-    fn check_rows(&self, totals: &Totals) {
+    fn check_rows(&self, rows: &[CostRow], totals: &Totals) {
         let mut until: BTreeMap<LeaseId, (Time, CostKind)> = BTreeMap::new();
-        for row in &self.rows {
+        for row in rows {
             assert!(row.from < row.to);
             assert_eq!(row.lease.is_some(), row.kind.is_attributed());
             assert!(row.kind == CostKind::Shared || row.amount >= Micros::ZERO, "{row:?}");
@@ -269,7 +290,7 @@ impl World {
             }
         }
         let shared = totals.sum.shared.0.abs();
-        let bound = self.rows.len() as i64 * (self.opened as i64 + 1);
+        let bound = rows.len() as i64 * (self.opened as i64 + 1);
         assert!(self.repriced_alone || shared <= bound, "{shared} is more than rounding");
         for sums in [&totals.queues, &totals.projects, &totals.experiments, &totals.users] {
             let sum: Micros = sums.values().map(|amounts| amounts.total()).sum();

@@ -121,6 +121,9 @@ pub enum Event {
     },
     /// Time has passed: all that is held is billed up to now.
     Tick,
+    /// Time has passed: only what is due is billed. That is whole hours, machines whose idle part
+    /// has changed, and what a budget has to know.
+    BillDue,
 }
 
 /// An event with its place in the log and its time.

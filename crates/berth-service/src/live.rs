@@ -1,12 +1,33 @@
 //! What handlers read of the live state. The state is locked for no longer than a copy takes.
 
 use crate::service::Service;
-use berth_engine::LiveJob;
+use berth_core::State;
+use berth_engine::{LiveJob, clock};
 use berth_model::{Micros, Name, NodeSpec, QueueSnapshot, Share, Slice};
+use berth_store::LeaseRow;
 use std::collections::BTreeMap;
 
 pub fn queues(service: &Service) -> Vec<QueueSnapshot> {
-    service.engine.core().state.queue_snapshots()
+    queues_of(&service.engine.core().state)
+}
+
+/// The queues with what they have spent up to now.
+pub fn queues_of(state: &State) -> Vec<QueueSnapshot> {
+    let now = clock::now();
+    let mut queues = state.queue_snapshots();
+    for queue in &mut queues {
+        queue.spent += state.unbilled_below(&queue.spec.name, now);
+    }
+    queues
+}
+
+/// Gives open leases what they have cost up to now: their rows have what is billed.
+pub fn add_unbilled(service: &Service, leases: &mut [LeaseRow]) {
+    let now = clock::now();
+    let core = service.engine.core();
+    for lease in leases.iter_mut().filter(|lease| lease.closed.is_none()) {
+        lease.cost = core.lease_cost(lease.id, now).unwrap_or(lease.cost);
+    }
 }
 
 /// Jobs of a queue that wait or run.

@@ -4,14 +4,30 @@ use crate::apply::applied::Applied;
 use crate::ix::{NodeIx, QueueIx};
 use crate::state::State;
 use berth_ledger::{Burn, CostRow};
-use berth_model::{JobId, NodeSpec, Time};
+use berth_model::{JobId, LeaseId, Micros, NodeSpec, Time};
 
 impl State {
     pub(super) fn tick(&mut self, applied: &mut Applied) {
         let fragmented = crate::fragmentation::unusable(self);
-        let rows = self.ledger.tick(self.now, &|node| {
-            fragmented.get(node).copied().unwrap_or(berth_model::Micros::ZERO)
-        });
+        let rows = self
+            .ledger
+            .tick(self.now, &|node| fragmented.get(node).copied().unwrap_or(Micros::ZERO));
+        self.book(rows, applied);
+    }
+
+    pub(super) fn bill_due(&mut self, applied: &mut Applied) {
+        let fragmented = crate::fragmentation::unusable(self);
+        let now = self.now;
+        let reached = |ix: QueueIx| self.mark_at(ix).is_some_and(|mark| mark <= now);
+        let owing = self.queues.live().filter(|(ix, _)| reached(*ix)).map(|(ix, _)| ix);
+        let owing: Vec<QueueIx> = owing.collect();
+        let queues = owing.into_iter().flat_map(|ix| self.with_below(ix));
+        let queues = queues.map(|ix| self.queues.get(ix).spec.name.clone()).collect();
+        let rows = self.ledger.bill_due(
+            now,
+            &|node| fragmented.get(node).copied().unwrap_or(Micros::ZERO),
+            &queues,
+        );
         self.book(rows, applied);
     }
 
@@ -36,14 +52,46 @@ impl State {
     /// When what runs now will have brought a queue to the next threshold of its budget.
     pub(crate) fn mark_at(&self, ix: QueueIx) -> Option<Time> {
         let left = self.queues.get(ix).budget.as_ref()?.next_mark()?;
-        let mut burn = Burn::default();
-        let mut below = vec![ix];
-        while let Some(ix) = below.pop() {
-            let queue = self.queues.get(ix);
-            burn = burn.plus(self.ledger.burn(&queue.spec.name));
-            below.extend(&queue.children);
+        self.burn_below(ix).reaches(left)
+    }
+
+    /// What the open leases of a queue and of all below it cost.
+    fn burn_below(&self, ix: QueueIx) -> Burn {
+        let each = self.with_below(ix).into_iter();
+        each.fold(Burn::default(), |burn, ix| {
+            burn.plus(self.ledger.burn(&self.queues.get(ix).spec.name))
+        })
+    }
+
+    fn with_below(&self, ix: QueueIx) -> Vec<QueueIx> {
+        let mut found = vec![ix];
+        let mut at = 0;
+        while let Some(ix) = found.get(at) {
+            found.extend(&self.queues.get(*ix).children);
+            at += 1;
         }
-        burn.reaches(left)
+        found
+    }
+
+    /// What a queue and all below it have spent that is not on a row yet.
+    pub fn unbilled_below(&self, queue: &str, at: Time) -> Micros {
+        let found = self.queues.find(queue);
+        found.map_or(Micros::ZERO, |ix| self.burn_below(ix).amount(at.max(self.now)))
+    }
+
+    /// What a job has cost that is not on a row yet.
+    pub fn unbilled_of(&self, job: JobId, at: Time) -> Micros {
+        self.ledger.unbilled_of(at, job)
+    }
+
+    /// What a lease has cost that is not on a row yet.
+    pub fn unbilled(&self, lease: LeaseId, at: Time) -> Micros {
+        self.ledger.unbilled(at, lease)
+    }
+
+    /// Everything that has been spent and is not on a row yet, as the rows that would say so.
+    pub fn unbilled_rows(&self, at: Time) -> Vec<CostRow> {
+        self.ledger.due(at.max(self.now))
     }
 
     /// What the open leases of a job cost.
@@ -56,7 +104,7 @@ impl State {
         self.queues.live().any(|(ix, _)| self.mark_at(ix).is_some_and(|mark| mark <= at))
     }
 
-    pub(crate) fn gpu_prices(&self, spec: &NodeSpec) -> Vec<berth_model::Micros> {
+    pub(crate) fn gpu_prices(&self, spec: &NodeSpec) -> Vec<Micros> {
         berth_ledger::cost::gpu_prices(spec, &self.models.prices)
     }
 

@@ -93,6 +93,7 @@ impl State {
                 self.set_blocks(&gone.nodes);
             }
             Event::Tick => self.tick(applied),
+            Event::BillDue => self.bill_due(applied),
             Event::Decided { .. } => unreachable!("handled by apply"),
         }
     }

@@ -49,7 +49,9 @@ impl<S: Site> Loop<S> {
                 Err(_) => {}
             }
         }
-        lock(&self.core).stalled = None;
+        let mut core = lock(&self.core);
+        core.stalled = None;
+        core.costs.wrote(batch.costs.len());
         Ok(())
     }
 

@@ -143,7 +143,9 @@ impl Turn<'_> {
     }
 
     fn book_cost(&mut self, row: &berth_ledger::CostRow) {
-        self.batch.costs.push(rows::cost(row));
+        let before = self.batch.costs.len();
+        self.batch.costs.extend(rows::costs(row));
+        self.core.costs.cut(&self.batch.costs[before..]);
         let (Some(lease), Some(job)) = (row.lease, row.job) else { return };
         let Some(live) = self.core.jobs.get_mut(&job) else { return };
         live.row.cost += row.amount;

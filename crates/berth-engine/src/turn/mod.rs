@@ -387,7 +387,8 @@ impl<'a> Turn<'a> {
     /// Pauses jobs that have cost what their owner said they may.
     fn over_budget(&mut self) {
         let spent = |job: &&LiveJob| {
-            !job.detail.held && job.budget().is_some_and(|budget| job.row.cost >= budget)
+            let is_spent = |budget| self.core.cost(job, self.at) >= budget;
+            !job.detail.held && job.budget().is_some_and(is_spent)
         };
         let budgeted = self.core.budgeted.iter().filter_map(|id| self.core.jobs.get(id));
         let jobs: Vec<JobId> = budgeted.filter(spent).map(|job| job.row.id).collect();
@@ -400,15 +401,15 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Bills what is held up to now, before anything is planned: budgets act on it. Returns the time.
+    /// Bills what is due, before anything is planned: budgets act on it. Returns the time.
     pub fn bill(&mut self) -> Time {
-        self.apply_observed(Event::Tick);
+        self.apply_observed(Event::BillDue);
         self.over_budget();
         self.at
     }
 
-    /// The core asked for this moment and has to know that it has come. Only the clock goes on: a
-    /// tick would bill all that is held, and moments may be many.
+    /// The core asked for this moment and has to know that it has come. Only the clock goes on:
+    /// moments may be many, and a bill looks at all that is held.
     pub fn advance_clock(&mut self) {
         self.apply_observed(Event::Decided { job: None, decisions: Vec::new() });
     }

@@ -293,7 +293,7 @@ impl Page {
         let help = "Spent since the first of the month; what nobody held has no team";
         let family = self.family("cost_dollars", help);
         let mut projects: Projects<i64> = BTreeMap::new();
-        for sum in app.service.store.costs(&query).await? {
+        for sum in money::spent::sums(&app.service, &query).await? {
             let mut keys = sum.keys.into_iter();
             let (team, project) =
                 (keys.next().unwrap_or_default(), keys.next().unwrap_or_default());

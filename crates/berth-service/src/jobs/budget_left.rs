@@ -1,6 +1,7 @@
 //! What a job may cost beside what is left of the budgets it counts for.
 
 use crate::caller::Caller;
+use crate::live;
 use berth_api::access::Permission;
 use berth_api::wire;
 use berth_core::State;
@@ -16,7 +17,7 @@ pub struct BudgetLeft {
 }
 
 pub fn of(state: &State, caller: &Caller, queue: &str) -> Option<BudgetLeft> {
-    let queues = state.queue_snapshots();
+    let queues = live::queues_of(state);
     let named = |name: &str| queues.iter().find(|queue| *queue.spec.name == *name);
     let path = std::iter::successors(named(queue), |queue| named(queue.spec.parent.as_deref()?));
     path.filter(|queue| caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None))

@@ -16,11 +16,12 @@ pub fn cost(core: &Core, live: &LiveJob) -> Option<Micros> {
     if price <= Micros::ZERO {
         return None;
     }
+    let now = clock::now();
     let left = match core.state.progress(id).and_then(|progress| progress.ends) {
-        Some(ends) => (ends - clock::now()).max(Span::ZERO),
+        Some(ends) => (ends - now).max(Span::ZERO),
         None => core.state.estimate(id)?,
     };
-    Some(live.row.cost + cumulative(price, left))
+    Some(core.cost(live, now) + cumulative(price, left))
 }
 
 /// What an hour of the cheapest GPUs it takes costs, where they have a price.

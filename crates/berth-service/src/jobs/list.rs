@@ -1,17 +1,19 @@
 //! Looking at jobs.
 
 use super::find::{self, Found};
+use super::meant::is_meant;
 use super::order::{self, Sort};
 use super::show::{self, Waiting};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::figures;
+use crate::live;
 use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::{Core, LiveJob, clock};
 use berth_model::JobState;
-use berth_store::{JobCounts, JobFilter, JobRow};
+use berth_store::{JobCounts, JobFilter};
 
 const LIMIT: u32 = 100;
 const MOST: u32 = 1_000;
@@ -66,18 +68,7 @@ fn price(core: &Core, filter: &JobFilter) -> Option<i64> {
         return None;
     }
     let running = core.jobs.values().filter(|job| !job.leases.is_empty());
-    Some(running.filter(|job| is_meant(&job.row, filter)).map(|job| job.price().0).sum())
-}
-
-fn is_meant(row: &JobRow, filter: &JobFilter) -> bool {
-    let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|one| one == is);
-    (filter.states.is_empty() || filter.states.contains(&row.state))
-        && (filter.teams.is_empty() || filter.teams.contains(&row.team))
-        && same(&filter.user, &row.user)
-        && same(&filter.project, &row.project)
-        && same(&filter.experiment, &row.experiment)
-        && same(&filter.name, &row.name)
-        && filter.since.is_none_or(|since| row.submitted >= since)
+    Some(running.filter(|job| is_meant(filter, job)).map(|job| job.price().0).sum())
 }
 
 /// What to read; nothing where there is nothing one may see.
@@ -163,6 +154,7 @@ pub async fn attempts(
     wanted: &str,
 ) -> Result<wire::Items<wire::Attempt>, Fault> {
     let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
-    let rows = service.store.leases_of(found.id).await?;
+    let mut rows = service.store.leases_of(found.id).await?;
+    live::add_unbilled(service, &mut rows);
     Ok(wire::Items { items: show::attempts(&rows) })
 }

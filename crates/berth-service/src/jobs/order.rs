@@ -1,10 +1,12 @@
 //! Pages of jobs in the order that is asked for. Every page reads a bounded number of rows: an index
 //! has the order, or the state in memory does.
 
+use super::meant::is_meant;
+use super::order_cost;
 use crate::fault::Fault;
 use crate::service::Service;
 use berth_api::Code;
-use berth_engine::{Core, LiveJob};
+use berth_engine::Core;
 use berth_model::{JobId, JobState};
 use berth_store::{JobFilter, JobKey, JobOrder, JobPage, JobPlace, JobRow, KeyValue};
 
@@ -76,7 +78,14 @@ pub async fn page(
         }
         Sort::Key(order) => {
             let after = after.map(|after| place(after, order.key)).transpose()?;
-            let page = store.ordered_job_page(filter, order, after.as_ref(), limit).await?;
+            let page = match order.key {
+                JobKey::Cost => {
+                    order_cost::page(service, filter, order, after.as_ref(), limit).await?
+                }
+                JobKey::Name | JobKey::Priority | JobKey::Gpus => {
+                    store.ordered_job_page(filter, order, after.as_ref(), limit).await?
+                }
+            };
             Ok((page.jobs, page.next.map(|place| told(&place, order.key))))
         }
         Sort::State { backwards } => by_state(service, filter, backwards, after, limit).await,
@@ -179,7 +188,7 @@ fn by_eta(
         let forecast = core.forecast.as_ref()?;
         forecast.jobs.get(id)?.p50
     };
-    let waits = core.jobs.iter().filter(|(_, job)| job.leases.is_empty() && matches(filter, job));
+    let waits = core.jobs.iter().filter(|(_, job)| job.leases.is_empty() && is_meant(filter, job));
     let mut keys: Vec<(i64, JobId)> =
         waits.map(|(id, _)| (eta(id).map_or(i64::MAX, |at| at.0), *id)).collect();
     keys.retain(|key| after.is_none_or(|after| if latest { *key < after } else { *key > after }));
@@ -192,24 +201,6 @@ fn by_eta(
     let next = keys.last().filter(|_| more).map(|(at, id)| format!("eta:{id}:{at}"));
     let rows = keys.iter().filter_map(|(_, id)| Some(core.jobs.get(id)?.clone().refreshed()));
     Ok((rows.collect(), next))
-}
-
-/// The same as the store has it.
-fn matches(filter: &JobFilter, job: &LiveJob) -> bool {
-    let row = &job.row;
-    let same = |wish: &Option<String>, is: &str| wish.as_deref().is_none_or(|wish| wish == is);
-    let has =
-        |text: &String| row.name.to_ascii_lowercase().contains(text.to_ascii_lowercase().as_str());
-    (filter.states.is_empty() || filter.states.contains(&job.state()))
-        && (filter.teams.is_empty() || filter.teams.contains(&row.team))
-        && filter.kind.is_none_or(|kind| kind == row.kind)
-        && same(&filter.user, &row.user)
-        && same(&filter.project, &row.project)
-        && same(&filter.experiment, &row.experiment)
-        && same(&filter.name, &row.name)
-        && filter.text.as_ref().is_none_or(has)
-        && filter.since.is_none_or(|since| row.submitted >= since)
-        && filter.until.is_none_or(|until| row.submitted < until)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::find::Found;
 use crate::service::Service;
 use berth_api::wire;
 use berth_engine::shown_state;
-use berth_engine::{Core, Detail};
+use berth_engine::{Core, Detail, clock};
 use berth_model::JobState;
 use berth_model::{JobId, LeaseId, Reason, Slice, Time};
 use berth_store::{JobRow, LeaseRow};
@@ -55,7 +55,7 @@ pub fn job(service: &Service, core: &Core, row: &JobRow, waiting: &Waiting) -> w
     let Some(live) = core.jobs.get(&id) else { return job };
     job.projected_micros = expected::cost(core, live).map(|cost| cost.0);
     job.state = shown_state(live);
-    job.cost_micros = live.row.cost.0;
+    job.cost_micros = core.cost(live, clock::now()).0;
     job.on = live.leases.values().map(|lease| lease.row.node.clone()).collect();
     job.on.dedup();
     job.ready = live.detail.ready;
@@ -85,7 +85,9 @@ pub fn job(service: &Service, core: &Core, row: &JobRow, waiting: &Waiting) -> w
 pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
     let mut whole = job(service, core, found.first(), &Waiting::default());
     whole.id = found.id.into();
-    whole.cost_micros = found.rows.iter().map(|row| row.cost.0).sum();
+    let now = clock::now();
+    let cost = |row: &JobRow| core.jobs.get(&row.id).map_or(row.cost, |live| core.cost(live, now));
+    whole.cost_micros = found.rows.iter().map(|row| cost(row).0).sum();
     whole.projected_micros = None;
     whole.parameters.clear();
     whole.exit = None;
@@ -172,7 +174,7 @@ fn url(detail: &Detail) -> Option<String> {
 pub fn eta(core: &Core, id: JobId) -> Option<wire::Eta> {
     let forecast = core.forecast.as_ref()?;
     let eta = forecast.jobs.get(&id)?;
-    let age = berth_engine::clock::now() - forecast.at;
+    let age = clock::now() - forecast.at;
     Some(wire::Eta { p50: eta.p50.map(wire::At), p90: eta.p90.map(wire::At), age_ms: age.0.max(0) })
 }
 

@@ -35,8 +35,9 @@ pub async fn preview(
             let detail = format!("job {id} is {} already", found.first().state.as_str());
             return Err(Fault::new(Code::WrongState, detail).next("there is nothing to stop"));
         };
-        let saves = expected::cost(&core, live).map(|all| all - live.row.cost);
-        (at_risk::of(caller, &core, live, now), live.row.cost, saves)
+        let cost = core.cost(live, now);
+        let saves = expected::cost(&core, live).map(|all| all - cost);
+        (at_risk::of(caller, &core, live, now), cost, saves)
     };
     // It was asked for: nothing starts it again, and nothing keeps it running.
     (job.restarts, job.runs_on) = (false, false);

@@ -3,6 +3,7 @@
 use super::find;
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::live;
 use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::wire::{JobRef, Segment, SegmentState, Timeline};
@@ -26,7 +27,8 @@ pub async fn timeline(service: &Service, caller: &Caller, job: &str) -> Result<T
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
     let row = found.first();
-    let leases = service.store.leases_of(row.id).await?;
+    let mut leases = service.store.leases_of(row.id).await?;
+    live::add_unbilled(service, &mut leases);
     let now = clock::now();
     let (state, waits_as) = {
         let core = service.engine.core();

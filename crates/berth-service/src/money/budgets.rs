@@ -1,6 +1,6 @@
 //! Budgets: the limits of queues, and how far they are spent.
 
-use super::month_start;
+use super::{month_start, spent};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::live;
@@ -108,7 +108,7 @@ fn wanted(wish: &wire::BudgetSet) -> Result<Budget, Fault> {
 async fn daily(service: &Service) -> Result<Daily, Fault> {
     let since = Some(clock::now() - Span::days(1));
     let query = CostQuery { by: vec![CostKey::Team], since, ..CostQuery::default() };
-    let sums = service.store.costs(&query).await?.into_iter();
+    let sums = spent::sums(service, &query).await?.into_iter();
     Ok(sums.filter_map(|sum| Some((sum.keys.into_iter().next()?, sum.amount.0))).collect())
 }
 

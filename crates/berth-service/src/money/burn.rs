@@ -1,6 +1,7 @@
 //! How a budget burns down, and when it will be spent.
 
 use super::budgets::{below, period};
+use super::spent;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::live;
@@ -38,7 +39,7 @@ pub async fn forecast(
     let query =
         CostQuery { by: vec![CostKey::Day], since: Some(since), teams, ..CostQuery::default() };
     let mut days: BTreeMap<Time, i64> = BTreeMap::new();
-    for sum in service.store.costs(&query).await? {
+    for sum in spent::sums(service, &query).await? {
         let day = sum.keys.first().and_then(|day| format!("{day}T00:00:00Z").parse().ok());
         if let Some(day) = day {
             days.insert(day, sum.amount.0);

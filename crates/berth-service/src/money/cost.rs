@@ -1,6 +1,6 @@
 //! Sums of what was spent, exact to the millionth of a dollar.
 
-use super::csv;
+use super::{csv, spent};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -45,8 +45,9 @@ pub async fn list(
         experiment: query.experiment,
         user: query.user,
         job: query.job.as_deref().map(job).transpose()?,
+        upto: None,
     };
-    let sums = service.store.costs(&asked).await?;
+    let sums = spent::sums(service, &asked).await?;
     let (mut rows, idle_micros) = add_up(&by, &sums);
     let asked = store::CostQuery { by: by.iter().copied().map(stored_key).collect(), ..asked };
     let energy = service.store.energy(&asked).await?;

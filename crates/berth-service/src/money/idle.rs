@@ -1,7 +1,7 @@
 //! What was paid for and brought nothing.
 
 use super::cost::{self, range};
-use super::csv;
+use super::{csv, spent};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::figures;
@@ -70,7 +70,7 @@ pub async fn idle(
         ..CostQuery::default()
     };
     let mut kinds: BTreeMap<String, Sum> = BTreeMap::new();
-    for sum in service.store.costs(&asked).await? {
+    for sum in spent::sums(service, &asked).await? {
         answer.total_micros += sum.amount.0;
         let Some(kind) = sum.keys.into_iter().next() else { continue };
         kinds.insert(kind, Sum { amount: sum.amount.0, gpu_ms: sum.gpu_us / 1_000 });

@@ -6,5 +6,6 @@ pub mod cost;
 mod csv;
 pub mod idle;
 pub mod series;
+pub mod spent;
 
 pub use cost::month_start;

@@ -1,7 +1,7 @@
 //! What was spent over time, and the rows that sums are made of.
 
 use super::cost::{self, range};
-use super::csv;
+use super::{csv, spent};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -9,11 +9,12 @@ use berth_api::wire::{
     CostLine, CostLines, CostPoint, CostRowsQuery, CostSeries, CostSeriesQuery, CostStep,
 };
 use berth_api::{Code, wire};
-use berth_engine::clock;
+use berth_engine::{Unbilled, clock};
 use berth_file::error::or_list;
 use berth_model::{CostKind, Span, Time};
-use berth_store::{self as store, CostRowQuery};
+use berth_store::{self as store, CostRecord, CostRowQuery};
 use std::collections::BTreeMap;
+use std::fmt;
 
 const TOP: u32 = 12;
 const MOST_TOP: u32 = 50;
@@ -69,8 +70,9 @@ pub async fn series(
         experiment: query.experiment,
         user: query.user,
         job: query.job.as_deref().map(cost::job).transpose()?,
+        upto: None,
     };
-    let sums = service.store.costs(&asked).await?;
+    let sums = spent::sums(service, &asked).await?;
     let mut totals: BTreeMap<&str, i64> = BTreeMap::new();
     for sum in sums.iter().filter(|sum| cost::is_of_lease(&sum.keys[1])) {
         *totals.entry(&sum.keys[2]).or_default() += sum.amount.0;
@@ -124,6 +126,39 @@ pub fn series_csv(series: &CostSeries) -> String {
     csv::table(&head, rows)
 }
 
+/// Where a page of single rows begins.
+enum FromRow {
+    /// After so many of those that are not written yet.
+    Open(usize),
+    /// With the newest before that one.
+    Before(u64),
+}
+
+impl Default for FromRow {
+    fn default() -> FromRow {
+        FromRow::Open(0)
+    }
+}
+
+impl FromRow {
+    fn of(text: &str) -> Result<FromRow, Fault> {
+        let found = match text.strip_prefix("open:") {
+            Some(from) => from.parse().ok().map(FromRow::Open),
+            None => text.parse().ok().map(FromRow::Before),
+        };
+        found.ok_or_else(|| Fault::new(Code::BadCursor, format!("`{text}` is not a cursor")))
+    }
+}
+
+impl fmt::Display for FromRow {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FromRow::Open(from) => write!(out, "open:{from}"),
+            FromRow::Before(row) => write!(out, "{row}"),
+        }
+    }
+}
+
 /// The single rows, the newest first.
 pub async fn rows(
     service: &Service,
@@ -137,11 +172,7 @@ pub async fn rows(
         let fault = Fault::new(Code::BadRequest, format!("kind: there is no `{kind}`"));
         return Err(fault.next(format!("use {}", or_list(CostKind::ALL.map(CostKind::as_str)))));
     }
-    let before = query.cursor.as_deref().map(|text| {
-        let bad = || Fault::new(Code::BadCursor, format!("`{text}` is no cursor"));
-        text.parse::<u64>().map_err(|_| bad())
-    });
-    let before = before.transpose()?;
+    let from_row = query.cursor.as_deref().map(FromRow::of).transpose()?.unwrap_or_default();
     let limit = query.limit.unwrap_or(LIMIT).clamp(1, MOST_ROWS);
     let mut answer = CostLines { rows: Vec::new(), next: None, notes: Vec::new() };
     let Some(teams) = cost::teams(caller, query.team.as_deref()) else { return Ok(answer) };
@@ -154,12 +185,33 @@ pub async fn rows(
         experiment: query.experiment,
         user: query.user,
         job: query.job.as_deref().map(cost::job).transpose()?,
+        upto: None,
     };
-    let asked = CostRowQuery { of, kind: query.kind, node: query.node, before };
-    let mut found = service.store.cost_rows(&asked, limit + 1).await?;
-    if found.len() > limit as usize {
-        found.truncate(limit as usize);
-        answer.next = found.last().map(|row| row.id.to_string());
+    let mut asked = CostRowQuery { of, kind: query.kind, node: query.node, before: None };
+    let mut found = Vec::new();
+    if let FromRow::Open(from) = from_row {
+        // What runs now comes first, each row up to now.
+        let Unbilled { upto, rows } = spent::unbilled(service);
+        asked.of.upto = Some(upto);
+        let mut open: Vec<CostRecord> = rows.into_iter().filter(|row| asked.has(row)).collect();
+        open.sort_by_key(|row| (std::cmp::Reverse(row.from), row.lease, row.node.clone()));
+        found.extend(open.into_iter().skip(from).take(limit as usize + 1));
+        if found.len() > limit as usize {
+            found.truncate(limit as usize);
+            answer.next = Some(FromRow::Open(from + limit as usize).to_string());
+        }
+    } else if let FromRow::Before(before) = from_row {
+        asked.before = Some(before);
+    }
+    if answer.next.is_none() {
+        let left = limit - found.len() as u32;
+        let written = service.store.cost_rows(&asked, left + 1).await?;
+        let more = written.len() > left as usize;
+        found.extend(written.into_iter().take(left as usize));
+        // Where no row of the store fitted, the next page begins with its newest.
+        let last = found.last().map(|row| row.id).filter(|id| *id > 0);
+        let next = FromRow::Before(last.unwrap_or(asked.of.upto.unwrap_or(u64::MAX - 1) + 1));
+        answer.next = more.then(|| next.to_string());
     }
     answer.rows = found
         .into_iter()

@@ -383,7 +383,8 @@ impl<O: Observer> Driver<O> {
             | Event::TopologySet { .. }
             | Event::ReservationSet { .. }
             | Event::ReservationRemoved { .. }
-            | Event::Tick => {}
+            | Event::Tick
+            | Event::BillDue => {}
         }
         for (job, _) in &applied.ended {
             self.machines.runs.remove(job);

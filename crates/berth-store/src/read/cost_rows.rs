@@ -21,13 +21,7 @@ impl Store {
     /// Up to `limit` rows, the newest first. Rows that have become part of a day's total are gone.
     pub async fn cost_rows(&self, query: &CostRowQuery, limit: u32) -> Result<Vec<CostRecord>> {
         let mut binds = Binds::default();
-        let mut terms = Vec::new();
-        for (comparison, time) in [(">=", query.of.since), ("<", query.of.until)] {
-            if let Some(time) = time {
-                let mark = binds.mark(Value::Int(Some(time.0)));
-                terms.push(format!("\"from\" {comparison} {mark}"));
-            }
-        }
+        let mut terms = query.of.overlaps(&mut binds);
         for (column, text) in [("kind", &query.kind), ("node", &query.node)] {
             if text.is_some() {
                 terms.push(format!("{column} = {}", binds.mark(Value::Text(text.clone()))));

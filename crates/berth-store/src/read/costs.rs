@@ -23,9 +23,9 @@ pub enum CostKey {
     Hour,
 }
 
-/// What to add up. A row counts where it begins: it is in a range, or on a day, if its start is.
-/// Of a day whose rows have become a total, a range has all or nothing: the total counts at the
-/// start of its day.
+/// What to add up. A range has of each row the part that lies in it, so that ranges that follow one
+/// another sum to the whole. No row passes a full hour. Of a day whose rows have become a total, a
+/// range has all or nothing: the total counts at the start of its day.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CostQuery {
     pub by: Vec<CostKey>,
@@ -37,6 +37,8 @@ pub struct CostQuery {
     pub experiment: Option<String>,
     pub user: Option<String>,
     pub job: Option<JobId>,
+    /// The last single row that counts. Later ones have been cut meanwhile.
+    pub upto: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +121,7 @@ impl CostQuery {
     fn sql(&self, binds: &mut Binds) -> String {
         let (day, hour) = (Span::days(1).0, Span::hours(1).0);
         let (rows, totals) = self.ranges(binds);
+        let (amount, gpu_us) = self.parts();
         let terms = self.terms(binds);
         let columns: Vec<&str> = self.by.iter().flat_map(|key| key.columns()).copied().collect();
         let keys = columns.join(", ");
@@ -130,23 +133,67 @@ impl CostQuery {
         format!(
             "SELECT {select}CAST(SUM(amount) AS BIGINT), CAST(SUM(gpu_us) AS BIGINT) FROM (\
              SELECT \"from\" / {day} AS day, \"from\" / {hour} AS hour, COALESCE(job, -1) AS job, \
-             COALESCE(element, -1) AS element, team, project, experiment, \"user\", kind, amount, \
-             gpus * (\"to\" - \"from\") AS gpu_us FROM costs {rows} UNION ALL \
+             COALESCE(element, -1) AS element, team, project, experiment, \"user\", kind, \
+             {amount} AS amount, {gpu_us} AS gpu_us FROM costs {rows} UNION ALL \
              SELECT day, day * 24 AS hour, job, element, team, project, experiment, \"user\", kind, \
              amount, gpu_us FROM cost_totals {totals}) AS spent {terms} {group}"
         )
     }
 
     fn ranges(&self, binds: &mut Binds) -> (String, String) {
-        let (mut rows, mut totals) = (Vec::new(), Vec::new());
+        let mut totals = Vec::new();
         for (comparison, time) in [(">=", self.since), ("<", self.until)] {
             if let Some(Time(time)) = time {
                 let mark = binds.mark(Value::Int(Some(time)));
-                rows.push(format!("\"from\" {comparison} {mark}"));
                 totals.push(format!("day * {} {comparison} {mark}", Span::days(1).0));
             }
         }
-        (condition(&rows), condition(&totals))
+        (condition(&self.overlaps(binds)), condition(&totals))
+    }
+
+    /// Single rows of which any part lies in the range.
+    pub(super) fn overlaps(&self, binds: &mut Binds) -> Vec<String> {
+        let mut terms = Vec::new();
+        if let Some(Time(since)) = self.since {
+            // No row is longer than an hour, and there is an index on where rows begin.
+            let begins = binds.mark(Value::Int(Some(since.saturating_sub(Span::hours(1).0))));
+            let since = binds.mark(Value::Int(Some(since)));
+            terms.push(format!("\"from\" > {begins} AND \"to\" > {since}"));
+        }
+        if let Some(Time(until)) = self.until {
+            terms.push(format!("\"from\" < {}", binds.mark(Value::Int(Some(until)))));
+        }
+        if let Some(upto) = self.upto {
+            let upto = i64::try_from(upto).unwrap_or(i64::MAX);
+            terms.push(format!("id <= {}", binds.mark(Value::Int(Some(upto)))));
+        }
+        terms
+    }
+
+    /// The amount and the time of GPUs of the part of a single row that lies in the range.
+    fn parts(&self) -> (String, String) {
+        let mut from = "\"from\"".to_owned();
+        let mut to = "\"to\"".to_owned();
+        let mut whole = Vec::new();
+        if let Some(Time(since)) = self.since {
+            from = format!("(CASE WHEN \"from\" < {since} THEN {since} ELSE \"from\" END)");
+            whole.push(format!("\"from\" >= {since}"));
+        }
+        if let Some(Time(until)) = self.until {
+            to = format!("(CASE WHEN \"to\" > {until} THEN {until} ELSE \"to\" END)");
+            whole.push(format!("\"to\" <= {until}"));
+        }
+        let gpu_us = format!("gpus * ({to} - {from})");
+        if whole.is_empty() {
+            return ("amount".to_owned(), gpu_us);
+        }
+        let amount = format!(
+            "CASE WHEN {} THEN amount ELSE {} - {} END",
+            whole.join(" AND "),
+            share(&to),
+            share(&from)
+        );
+        (amount, gpu_us)
     }
 
     pub(super) fn terms(&self, binds: &mut Binds) -> String {
@@ -190,6 +237,14 @@ impl CostQuery {
             gpu_us,
         }))
     }
+}
+
+/// What a row has cost up to that moment. The quotient comes first, so that no product passes 64
+/// bits.
+fn share(at: &str) -> String {
+    let length = "(\"to\" - \"from\")";
+    let passed = format!("({at} - \"from\")");
+    format!("(amount / {length} * {passed} + amount % {length} * {passed} / {length})")
 }
 
 pub(super) fn condition(terms: &[String]) -> String {

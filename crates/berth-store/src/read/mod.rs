@@ -1,6 +1,7 @@
 //! Reading. Nothing here waits for the writer.
 
 mod audit;
+mod cost_more;
 mod cost_rows;
 mod costs;
 mod documents;

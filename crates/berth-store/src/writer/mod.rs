@@ -134,6 +134,11 @@ impl Writer {
         self.head.last_seq
     }
 
+    /// The number of the last row of cost.
+    pub fn last_cost(&self) -> u64 {
+        self.head.cost_id
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }

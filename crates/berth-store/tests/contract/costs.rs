@@ -6,7 +6,8 @@ use berth_store::{Batch, CostKey, CostQuery, CostRecord, EnergyRow, Store};
 on_both!(
     sums_are_exact_by_every_key,
     sums_can_be_narrowed,
-    a_row_counts_where_it_begins,
+    a_range_has_of_each_row_the_part_that_lies_in_it,
+    rows_that_are_not_written_yet_join_the_sums_as_if_they_were,
     energy_is_summed_by_what_costs_are_summed_by,
 );
 
@@ -27,7 +28,7 @@ fn rows() -> Vec<CostRecord> {
     (idle.kind, idle.gpus) = (CostKind::Unallocated, Milli::ZERO);
     vec![
         cost(JobId::new(1), (at(0), at(1)), 100),
-        cost(JobId::new(1), (at(23), at(25)), 11),
+        cost(JobId::new(1), (at(23), at(24)), 11),
         cost(JobId::new(1), (at(25), at(26)), 1),
         other,
         idle,
@@ -76,7 +77,7 @@ async fn sums_are_exact_by_every_key(place: Place) {
     )
     .await;
     let total = store.costs(&by(&[])).await.unwrap().remove(0);
-    assert_eq!(total.gpu_us, 2_500 * 5 * HOUR);
+    assert_eq!(total.gpu_us, 2_500 * 4 * HOUR);
     assert_eq!(total.amount, rows().iter().map(|row| row.amount).sum::<Micros>());
 }
 
@@ -94,16 +95,54 @@ async fn sums_can_be_narrowed(place: Place) {
     check(store, nobody, &[]).await;
 }
 
-async fn a_row_counts_where_it_begins(place: Place) {
+async fn a_range_has_of_each_row_the_part_that_lies_in_it(place: Place) {
     let store = &filled(&place).await;
     let second_day = CostQuery { since: Some(Time(21 * DAY)), ..by(&[CostKey::Team]) };
     check(store, second_day, &["vision 1"]).await;
-    let first_hour = CostQuery {
-        since: Some(Time(20 * DAY)),
-        until: Some(Time(20 * DAY + HOUR)),
+    let within = |from: i64, to: i64| CostQuery {
+        since: Some(Time(20 * DAY + from)),
+        until: Some(Time(20 * DAY + to)),
         ..by(&[CostKey::Team])
     };
-    check(store, first_hour, &[" 7", "vision 100"]).await;
+    check(store, within(0, HOUR), &[" 7", "vision 100"]).await;
+    check(store, within(HOUR / 4, HOUR / 2), &[" 2", "vision 25"]).await;
+    check(store, within(HOUR, HOUR + 1), &["speech 2501999222"]).await;
+    // Wherever a time is cut, the ranges sum to the whole: no millionth is lost or found.
+    let whole = store.costs(&within(0, 2 * HOUR)).await.unwrap();
+    for cut in [1, 17, HOUR / 3, HOUR - 1, HOUR, HOUR + 7, 2 * HOUR - 1] {
+        let mut sum = (Micros::ZERO, 0);
+        for part in [within(0, cut), within(cut, 2 * HOUR)] {
+            for found in store.costs(&part).await.unwrap() {
+                sum = (sum.0 + found.amount, sum.1 + found.gpu_us);
+            }
+        }
+        let all = whole.iter().map(|sum| sum.amount).sum::<Micros>();
+        assert_eq!(sum, (all, whole.iter().map(|sum| sum.gpu_us).sum::<i64>()), "{cut}");
+    }
+}
+
+async fn rows_that_are_not_written_yet_join_the_sums_as_if_they_were(place: Place) {
+    let store = &filled(&place).await;
+    let queries = [
+        by(&[]),
+        by(&[CostKey::Team, CostKey::Kind, CostKey::Job]),
+        by(&[CostKey::Hour, CostKey::User]),
+        CostQuery { teams: vec!["vision".into()], ..by(&[CostKey::Day, CostKey::Project]) },
+        CostQuery { job: Some(JobId::new(2)), ..by(&[CostKey::Experiment]) },
+        CostQuery {
+            since: Some(Time(20 * DAY + HOUR / 3)),
+            until: Some(Time(21 * DAY - 7)),
+            ..by(&[CostKey::Job])
+        },
+    ];
+    for query in queries {
+        let expected = query.add_rows(store.costs(&query).await.unwrap(), &[]);
+        for upto in 0..=rows().len() {
+            let written = CostQuery { upto: Some(upto as u64), ..query.clone() };
+            let written = store.costs(&written).await.unwrap();
+            assert_eq!(query.add_rows(written, &rows()[upto..]), expected, "{query:?} {upto}");
+        }
+    }
 }
 
 fn energy(number: u64, hour: i64, energy_mj: i64) -> EnergyRow {

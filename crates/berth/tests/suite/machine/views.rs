@@ -286,6 +286,53 @@ fn who_comes_back_to_the_events_hears_what_was_missed_and_no_other_teams() {
 }
 
 #[test]
+fn what_runs_has_cost_the_same_wherever_one_looks_although_no_row_is_written_yet() {
+    let people = People::start("2xL4");
+    let budget = json!({ "limit_micros": 1_000_000_000, "per": "month", "action": "notify" });
+    people.admin("PUT", "/v1/budgets/vision", &budget);
+    let ended = people.job(&people.kim, "team: vision\nname: ended\ngpus: 1\nrun: sleep 0.1\n");
+    people.until_is(&ended, "done");
+    let job = people.job(&people.kim, "team: vision\nname: runs\ngpus: 1\nrun: sleep 600\n");
+    people.until_is(&job, "running");
+    let read = |path: &str| people.get(&people.kim, path).json();
+    let sum = |list: &Value, key: &str| -> i64 {
+        list.as_array().expect("a list").iter().filter_map(|one| one[key].as_i64()).sum()
+    };
+    let of = |path: String| read(&format!("{path}{job}"));
+    // Each is asked a moment after the one before, and the job costs more all the time.
+    let first = of("/v1/jobs/".into())["cost_micros"].as_i64().expect("a cost");
+    let attempts = sum(&read(&format!("/v1/jobs/{job}/attempts"))["items"], "cost_micros");
+    let timeline = read(&format!("/v1/jobs/{job}/timeline"))["cost_micros"].as_i64().unwrap();
+    let report = of("/v1/cost?by=user&job=".into())["total_micros"].as_i64().unwrap();
+    let series = of("/v1/cost/series?by=team&step=hour&job=".into())["total_micros"].as_i64();
+    let rows = sum(&of("/v1/cost/rows?limit=1000&job=".into())["rows"], "amount_micros");
+    let all = [first, attempts, timeline, report, series.unwrap(), rows];
+    assert!(first > 0 && all.is_sorted(), "{all:?}");
+    let team = read("/v1/cost?by=team")["total_micros"].as_i64().unwrap();
+    let spent = read("/v1/budgets")["items"][0]["spent_micros"].as_i64().unwrap();
+    assert!(team >= rows && spent + 10 >= team, "{rows} {team} {spent}");
+
+    // By their cost, a page at a time: the one that runs costs more than the one that ended.
+    for (sort, order) in [("-cost", ["runs", "ended"]), ("cost", ["ended", "runs"])] {
+        let page = read(&format!("/v1/jobs?sort={sort}&limit=1"));
+        let next = page["next"].as_str().expect("a next page");
+        let rest = read(&format!("/v1/jobs?sort={sort}&limit=1&cursor={next}"));
+        let names = [texts(&page["jobs"], "name"), texts(&rest["jobs"], "name")].concat();
+        assert_eq!(names, order, "{sort}");
+    }
+    // Rows come a page at a time, too, and none is left out or shown twice.
+    let (mut amounts, mut cursor) = (0, String::new());
+    loop {
+        let page = read(&format!("/v1/cost/rows?team=vision&limit=1{cursor}"));
+        amounts += page["rows"].as_array().map_or(0, Vec::len);
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    let rows = read("/v1/cost/rows?team=vision&limit=1000");
+    assert_eq!(amounts, rows["rows"].as_array().map_or(0, Vec::len));
+}
+
+#[test]
 fn money_is_told_over_time_by_row_by_cause_and_as_a_table() {
     let people = People::start("1xL4");
     let budget = json!({ "limit_micros": 1_000_000_000, "per": "month", "action": "notify" });
