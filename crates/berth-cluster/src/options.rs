@@ -56,6 +56,48 @@ pub struct PodSettings {
     pub namespaces: BTreeMap<String, String>,
     /// Whether every team has its namespace, or only those whose jobs have run.
     pub teams: bool,
+    pub fetch: FetchSettings,
+}
+
+/// How pods get the code that jobs were submitted with, as far as that is known.
+#[derive(Debug, Clone, Default)]
+pub struct FetchSettings {
+    /// An image with this program.
+    pub image: Option<String>,
+    /// Where pods reach this server.
+    pub url: Option<String>,
+    /// The certificate of this server, where it speaks TLS.
+    pub certificate: Option<PathBuf>,
+}
+
+/// How a pod gets the code of its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetch {
+    pub image: String,
+    pub url: String,
+    pub certificate: Option<PathBuf>,
+}
+
+impl FetchSettings {
+    /// All of it, or what is missing and what to do.
+    pub fn check(&self) -> Result<Fetch, String> {
+        let missing = |what: &str, flag: &str| {
+            format!(
+                "pods get no code from this server, because it {what}; have an admin start it with \
+                 {flag} (the Helm chart does), or build the files into the image, or mount a \
+                 volume that has them"
+            )
+        };
+        let image = self
+            .image
+            .clone()
+            .ok_or_else(|| missing("knows no image with its own program", "--fetch-image IMAGE"))?;
+        let url = self
+            .url
+            .clone()
+            .ok_or_else(|| missing("does not know where pods reach it", "--fetch-url URL"))?;
+        Ok(Fetch { image, url, certificate: self.certificate.clone() })
+    }
 }
 
 /// Whether figures of GPUs are gathered, and from which pods.
@@ -88,4 +130,21 @@ impl Default for FigureSources {
 pub struct Publish {
     pub service: String,
     pub address: SocketAddr,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pods_need_to_fetch_code_is_missed_with_the_flag_that_gives_it() {
+        let mut known = FetchSettings::default();
+        let why = known.check().unwrap_err();
+        assert!(why.contains("knows no image") && why.contains("--fetch-image IMAGE"), "{why}");
+        known.image = Some("berth:1".to_owned());
+        let why = known.check().unwrap_err();
+        assert!(why.contains("where pods reach it") && why.contains("--fetch-url URL"), "{why}");
+        known.url = Some("https://berth.berth.svc:7117".to_owned());
+        assert!(known.check().is_ok());
+    }
 }

@@ -7,6 +7,7 @@ use berth_engine::Handle;
 use berth_model::{LeaseId, Name};
 use berth_service::Home;
 use berth_service::job_token::{JobTokens, LASTS};
+use berth_service::pem::certificates;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -107,21 +108,6 @@ impl Identity {
     }
 }
 
-/// The certificates of a PEM file, and nothing else of it: many a file has the key, too.
-fn certificates(pem: &str) -> String {
-    const FIRST: &str = "-----BEGIN CERTIFICATE-----";
-    const LAST: &str = "-----END CERTIFICATE-----";
-    let mut certificates = String::new();
-    for (at, _) in pem.match_indices(FIRST) {
-        let Some((body, _)) = pem[at + FIRST.len()..].split_once(LAST) else { continue };
-        // One that was cut off is followed by something else.
-        if !body.contains("-----") {
-            certificates.extend([FIRST, body, LAST, "\n"]);
-        }
-    }
-    certificates
-}
-
 fn note(lease: LeaseId, written: io::Result<()>) {
     match written {
         Ok(()) => {}
@@ -171,28 +157,5 @@ pub struct Renewal(AbortHandle);
 impl Drop for Renewal {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_file_with_a_key_jobs_get_the_certificates_alone() {
-        let certificate =
-            |text| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
-        let chain = [certificate("bGVhZg=="), certificate("cm9vdA==")].concat();
-        for kind in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY"] {
-            let key = format!("-----BEGIN {kind}-----\nc2VjcmV0\n-----END {kind}-----\n");
-            let middle = format!("{}{key}{}", certificate("bGVhZg=="), certificate("cm9vdA=="));
-            let cut = format!("{chain}-----BEGIN CERTIFICATE-----\nYQ==\n{key}");
-            for pem in [format!("{key}{chain}"), format!("{chain}{key}"), middle, cut] {
-                assert_eq!(certificates(&pem), chain);
-            }
-            let one_line = format!("-----BEGIN CERTIFICATE-----YQ=={key}-----END CERTIFICATE-----");
-            assert_eq!(certificates(&one_line), "");
-        }
-        assert_eq!(certificates("c2VjcmV0"), "");
     }
 }

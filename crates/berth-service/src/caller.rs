@@ -5,7 +5,7 @@ use crate::approver::{Approver, By};
 use crate::checks;
 use crate::credentials;
 use crate::fault::Fault;
-use crate::job_token::JobToken;
+use crate::job_token::{JobToken, Reach};
 use crate::service::Service;
 use crate::sessions;
 use crate::token;
@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 /// Teams that a message names.
 const MOST_NAMED: usize = 20;
+/// The route by which a job fetches its code.
+const FETCH: &str = "code_content";
 
 /// Whoever is asking, and what they are where.
 #[derive(Debug, Clone)]
@@ -82,6 +84,12 @@ impl Caller {
     /// The job that asks by the token of its own, if it is one.
     pub fn job(&self) -> Option<JobId> {
         self.inner.job.as_ref().map(|of| of.token.lease.job)
+    }
+
+    /// The job whose code is all that it may fetch, if it asks by a token for that.
+    pub(crate) fn fetches_code_of(&self) -> Option<JobId> {
+        let of = self.inner.job.as_ref().filter(|of| of.token.reach == Reach::Code)?;
+        Some(of.token.lease.job)
     }
 
     /// The browser that asks, if it is one that is signed in.
@@ -441,6 +449,9 @@ async fn of_job(
     let Some((name, team)) = running(service, token.lease) else {
         return Err(ended("the job does not run any more"));
     };
+    if token.reach == Reach::Code {
+        return of_fetch(service, token, (name, team), from, route);
+    }
     let Some(person) = credentials::user(service, &name).await? else {
         return Err(ended("its user is gone"));
     };
@@ -462,6 +473,35 @@ async fn of_job(
         cluster: None,
         teams: vec![wire::Membership { team: team.clone(), role }],
         tree,
+        from,
+        job: Some(OfJob { token, team }),
+        session: None,
+    };
+    Ok(Caller { inner: Arc::new(inner), route })
+}
+
+/// What fetches the code of a running job. The job was accepted with it, so it does not matter what
+/// its user may do now.
+fn of_fetch(
+    service: &Service,
+    token: JobToken,
+    (user, team): (String, String),
+    from: String,
+    route: &'static Route,
+) -> Result<Caller, Fault> {
+    if route.id != FETCH {
+        let job = token.lease.job;
+        let detail =
+            format!("this token of job {job} fetches the job's code and does nothing else");
+        return Err(Fault::new(Code::ScopeTooSmall, detail));
+    }
+    let inner = Inner {
+        token: token.row(&user),
+        user,
+        scope: Scope::Read,
+        cluster: None,
+        teams: vec![wire::Membership { team: team.clone(), role: Role::Viewer }],
+        tree: service.engine.teams(),
         from,
         job: Some(OfJob { token, team }),
         session: None,

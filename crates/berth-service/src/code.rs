@@ -57,6 +57,7 @@ pub async fn open(
     id: &str,
 ) -> Result<(File, u64), Fault> {
     let (team, id) = of(service, caller, Permission::LogsRead, team, id).await?;
+    must_be_its_own(service, caller, &id)?;
     let path = service.home.snapshot(&team, &id);
     let opened = on_disk(move || match File::open(&path) {
         Ok(file) => file.metadata().map(|found| Some((file, found.len()))),
@@ -171,6 +172,19 @@ pub async fn must_be_there(service: &Service, team: &str, id: &CodeId) -> Result
         true => Ok(()),
         false => Err(missing(team, id)),
     }
+}
+
+/// A token that only fetches the code of a job is good for no other snapshot of its team.
+fn must_be_its_own(service: &Service, caller: &Caller, id: &CodeId) -> Result<(), Fault> {
+    let Some(number) = caller.fetches_code_of() else { return Ok(()) };
+    let core = service.engine.core();
+    let job = core.jobs.get(&number);
+    let own = job.and_then(|job| job.detail.workload.run()?.code.as_ref());
+    if own == Some(id) {
+        return Ok(());
+    }
+    let detail = format!("this token of job {number} fetches the job's code and no other");
+    Err(Fault::new(Code::ScopeTooSmall, detail))
 }
 
 fn missing(team: &str, id: &CodeId) -> Fault {

@@ -1,6 +1,8 @@
 //! The tokens of running jobs: `brj_<job>_<element>_<task>_<attempt>_<end>_<signature>`. Nothing of
 //! them is kept. The signature says that the server made one, and whether its job still runs and
 //! what its user may do is looked up whenever it is used.
+//!
+//! A token with `_code` before its signature fetches the code of its job, and does nothing else.
 
 use crate::fault::Fault;
 use crate::token;
@@ -17,35 +19,58 @@ const PURPOSE: &[u8] = b"berth: tokens of running jobs, 1";
 
 /// How long a token is good for. A running job gets a new one long before.
 pub const LASTS: Span = Span::hours(1);
+/// And one that only fetches the code of its job: its node may take long to pull images first.
+const CODE_LASTS: Span = Span::hours(24);
+/// What such a token says.
+const CODE: &str = "code";
 
 /// Signs the tokens of jobs, and knows its own again.
 #[derive(Clone)]
 pub struct JobTokens(Arc<hmac::Key>);
+
+/// What a token is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// What a job needs of the server.
+    Job,
+    /// The code that the job was submitted with, and nothing else.
+    Code,
+}
 
 /// A token that this server has signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobToken {
     /// The task of the job that has it.
     pub lease: LeaseId,
+    pub reach: Reach,
     pub expires: Time,
 }
 
 impl JobTokens {
     /// With a key that follows from a secret of the server.
-    pub(crate) fn new(secret: &[u8]) -> JobTokens {
+    pub fn new(secret: &[u8]) -> JobTokens {
         let key = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), PURPOSE);
         JobTokens(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref())))
     }
 
     /// A token of a task, good from now on.
     pub fn mint(&self, lease: LeaseId) -> String {
-        self.mint_until(lease, clock::now() + LASTS)
+        self.mint_until(lease, Reach::Job, clock::now() + LASTS)
     }
 
-    fn mint_until(&self, lease: LeaseId, expires: Time) -> String {
+    /// A token by which a task fetches the code of its job.
+    pub fn mint_for_code(&self, lease: LeaseId) -> String {
+        self.mint_until(lease, Reach::Code, clock::now() + CODE_LASTS)
+    }
+
+    fn mint_until(&self, lease: LeaseId, reach: Reach, expires: Time) -> String {
         let LeaseId { job: JobId { number, element }, task, attempt } = lease;
         let element = element.map(|element| element.to_string()).unwrap_or_default();
-        let said = format!("{number}_{element}_{task}_{attempt}_{}", expires.0);
+        let mut said = format!("{number}_{element}_{task}_{attempt}_{}", expires.0);
+        match reach {
+            Reach::Job => {}
+            Reach::Code => said.extend(["_", CODE]),
+        }
         let signature = hex::encode(hmac::sign(&self.0, said.as_bytes()));
         format!("{PREFIX}{said}_{signature}")
     }
@@ -70,8 +95,13 @@ impl JobTokens {
         };
         let (task, attempt) = (next()?.parse().ok()?, next()?.parse().ok()?);
         let expires = Time(next()?.parse().ok()?);
+        let reach = match next() {
+            None => Reach::Job,
+            Some(CODE) => Reach::Code,
+            Some(_) => return None,
+        };
         let lease = LeaseId { job: JobId { number, element }, task, attempt };
-        Some(JobToken { lease, expires })
+        Some(JobToken { lease, reach, expires })
     }
 }
 
@@ -79,13 +109,17 @@ impl JobToken {
     /// As the tokens of people are shown and noted in the audit log.
     pub(crate) fn row(&self, user: &str) -> TokenRow {
         let job = self.lease.job;
+        let (scope, lasts) = match self.reach {
+            Reach::Job => (Scope::Jobs, LASTS),
+            Reach::Code => (Scope::Read, CODE_LASTS),
+        };
         TokenRow {
             id: format!("job-{job}"),
             user: user.to_owned(),
             name: format!("job {job}"),
             hash: String::new(),
-            scopes: token::scope_word(Scope::Jobs).to_owned(),
-            created: Time(self.expires.0 - LASTS.0),
+            scopes: token::scope_word(scope).to_owned(),
+            created: Time(self.expires.0 - lasts.0),
             expires: Some(self.expires),
             revoked: None,
             last_used: None,
@@ -106,10 +140,12 @@ mod tests {
     #[test]
     fn a_token_says_whose_it_is_and_only_this_server_can_say_so() {
         let (ours, theirs) = (JobTokens::new(b"one secret"), JobTokens::new(b"another"));
-        for element in [None, Some(0), Some(41)] {
-            let token = ours.mint_until(lease(element), Time(5_000));
+        let all = [None, Some(0), Some(41)]
+            .map(|element| [Reach::Job, Reach::Code].map(|reach| (element, reach)));
+        for (element, reach) in all.into_iter().flatten() {
+            let token = ours.mint_until(lease(element), reach, Time(5_000));
             let read = ours.read(&token).unwrap().unwrap();
-            assert_eq!(read, JobToken { lease: lease(element), expires: Time(5_000) });
+            assert_eq!(read, JobToken { lease: lease(element), reach, expires: Time(5_000) });
             let fault = theirs.read(&token).unwrap().unwrap_err();
             assert_eq!(fault.0.known_code(), Some(Code::NoToken));
         }
@@ -118,7 +154,8 @@ mod tests {
     #[test]
     fn no_letter_of_a_token_can_be_changed() {
         let tokens = JobTokens::new(b"one secret");
-        let token = tokens.mint_until(lease(None), Time(5_000));
+        let token = tokens.mint_until(lease(None), Reach::Code, Time(5_000));
+        assert!(tokens.read(&token.replace("_code_", "_")).unwrap().is_err(), "it stays narrow");
         for at in PREFIX.len()..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'9' { b'8' } else { b'9' };

@@ -34,6 +34,7 @@ mod names;
 pub mod notify_address;
 pub mod objects;
 mod on_behalf;
+pub mod pem;
 pub mod refusals;
 pub mod schedules;
 mod service;

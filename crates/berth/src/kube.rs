@@ -7,13 +7,15 @@ use crate::reach::Reach;
 use crate::up::{self, Serving};
 use berth_model::Span;
 use berth_server::{
-    ClusterOptions, Compat, FigureSources, LeaseOptions, Peer, PeerMap, Place, PodSettings, Started,
+    ClusterOptions, Compat, FetchSettings, FigureSources, LeaseOptions, Peer, PeerMap, Place,
+    PodSettings, Started,
 };
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use url::Url;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -60,7 +62,7 @@ pub struct Kube {
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
     /// Schedule only pods: refuse `berth run`, and need fewer rights
-    #[arg(long, conflicts_with_all = ["image", "checkpoints", "teams"])]
+    #[arg(long, conflicts_with_all = ["image", "checkpoints", "teams", "fetch_image", "fetch_url"])]
     pub no_jobs: bool,
     /// The image of jobs of `berth run` that do not name one
     #[arg(long, value_name = "IMAGE")]
@@ -68,6 +70,12 @@ pub struct Kube {
     /// The PersistentVolumeClaim in each team's namespace for checkpoints
     #[arg(long, value_name = "CLAIM")]
     pub checkpoints: Option<String>,
+    /// The image by which pods fetch the code that jobs were submitted with; it contains this program
+    #[arg(long, value_name = "IMAGE")]
+    pub fetch_image: Option<String>,
+    /// The address at which pods reach this server for that (--public-url)
+    #[arg(long, value_name = "URL")]
+    pub fetch_url: Option<String>,
     /// The prefix of the namespaces of teams
     #[arg(long, value_name = "PREFIX", default_value = "berth-")]
     pub namespace_prefix: String,
@@ -144,6 +152,7 @@ pub fn run(args: Kube) -> Result<()> {
         namespaces: args.figures_namespace.clone(),
         port: args.figures_port,
     };
+    let fetch_url = fetch_url(&args)?;
     let mut config = vec![
         entry("stand-in", args.stand_in.join(", "), args.stand_in.is_empty()),
         entry("scheduler-name", names, args.scheduler_name == ["berth"]),
@@ -151,6 +160,12 @@ pub fn run(args: Kube) -> Result<()> {
         entry("lease", args.lease_name.clone(), args.lease_name == "berth"),
         entry("lease-duration", args.lease_duration.clone(), args.lease_duration == LEASE_DURATION),
         entry("image", args.image.clone().unwrap_or_default(), args.image.is_none()),
+        entry(
+            "fetch-image",
+            args.fetch_image.clone().unwrap_or_default(),
+            args.fetch_image.is_none(),
+        ),
+        entry("fetch-url", fetch_url.clone().unwrap_or_default(), args.fetch_url.is_none()),
         entry("figures-selector", selectors.join(" or "), args.figures_selector.is_empty()),
     ];
     config.extend(args.keep_figures.config(&args.figures_every, FIGURES_EVERY));
@@ -180,12 +195,32 @@ pub fn run(args: Kube) -> Result<()> {
             namespace_prefix: args.namespace_prefix,
             namespaces: args.namespace.into_iter().collect(),
             teams: args.teams,
+            fetch: FetchSettings {
+                image: args.fetch_image,
+                url: fetch_url,
+                certificate: args.serving.tls_cert.clone(),
+            },
         },
         figures,
         publish,
     });
     let place = Place::Cluster { options, webhook };
     up::serve(&args.serving, place, config, |started| greeting(started, &ours))
+}
+
+/// Where pods reach the server: where browsers do, unless another address is given.
+fn fetch_url(args: &Kube) -> Result<Option<String>> {
+    let Some(text) = &args.fetch_url else {
+        let public = args.serving.sign_in.public_url()?;
+        return Ok(public.map(|url| url.as_str().trim_end_matches('/').to_owned()));
+    };
+    let url = Url::parse(text).ok();
+    match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+        Some(_) => Ok(Some(text.clone())),
+        None => Err(Failure::usage(format!(
+            "--fetch-url: found `{text}`, expected an address such as https://berth.berth.svc:7117"
+        ))),
+    }
 }
 
 /// Whole seconds, as a Lease has them.

@@ -9,6 +9,7 @@ mod complete;
 mod context;
 mod fail;
 mod faults;
+mod fetch_code;
 mod figure_flags;
 mod heap;
 mod kept;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Kube(args) => kube::run(*args),
         Command::Reserve(args) => reserve::run(&args),
         Command::NodeAgent(args) => node_agent::run(&args),
+        Command::FetchCode(args) => fetch_code::run(&flags, &args),
         Command::Restore(args) => restore::run(&args),
         Command::Client(args) => match Context::new(&flags) {
             Ok(context) => {

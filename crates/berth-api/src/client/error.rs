@@ -88,7 +88,7 @@ impl Error {
     }
 
     /// Whether the same request may do better in a moment.
-    pub(super) fn passes(&self) -> bool {
+    pub fn passes(&self) -> bool {
         match self {
             Error::Problem(problem) => matches!(problem.status, 429 | 503),
             Error::Status { status, .. } => matches!(status, 502..=504),

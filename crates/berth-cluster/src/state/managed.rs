@@ -73,6 +73,13 @@ impl ClusterState {
         let (lease, at) = (own.lease, turn.at);
         match view.phase {
             Phase::Succeeded | Phase::Failed { .. } | Phase::Evicted => {
+                let is_asked = turn.stop_cause(lease).is_some();
+                if let Some(why) = own.not_begun()
+                    && view.phase != Phase::Evicted
+                    && !is_asked
+                {
+                    return self.never_begins(turn, lease, uid, why);
+                }
                 let mut ended = match view.phase {
                     Phase::Evicted => Ended::lost(lease, at, "its pod was evicted".to_owned()),
                     _ => own.ended(at),
@@ -97,14 +104,19 @@ impl ClusterState {
             Phase::Pending => {
                 let Some(why) = own.waits_for() else { return };
                 if own.is_hopeless(at) && turn.stop_cause(lease).is_none() {
-                    turn.not_started(lease, why);
-                    self.release_shares(lease);
-                    self.forget_task(uid);
+                    self.never_begins(turn, lease, uid, why);
                 } else {
                     turn.set_reason(lease.job, why);
                 }
             }
         }
+    }
+
+    /// A pod is there, and its command will never begin.
+    fn never_begins(&mut self, turn: &mut Turn<'_>, lease: LeaseId, uid: &Uid, why: String) {
+        turn.not_started(lease, why);
+        self.release_shares(lease);
+        self.forget_task(uid);
     }
 
     /// A pod with Berth's labels that is the task of no open lease. A user can write the labels,

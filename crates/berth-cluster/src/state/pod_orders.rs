@@ -79,7 +79,9 @@ impl CreatePod {
         };
         let (container, start) = (container.clone(), LeaseStart::of(job, live, clock::now())?);
         let pod = pod_ref(&container.namespace, &start.name, lease);
-        let secret = (!start.run.secrets.is_empty()).then(|| managed_names::secret(&pod.name));
+        // The token that fetches its code is one, too.
+        let has_secret = !start.run.secrets.is_empty() || start.run.code.is_some();
+        let secret = has_secret.then(|| managed_names::secret(&pod.name));
         let on = nodes.view(&start.node).map(|node| node.devices.clone()).unwrap_or_default();
         let mut devices = BTreeMap::new();
         for resource in start.slices.iter().filter_map(|slice| on.resource(&slice.share)) {

@@ -1,7 +1,7 @@
 //! A pod of a managed job as it was last observed.
 
-use super::managed_names::ends_as;
-use berth_kube::object::Pod;
+use super::managed_names::{FETCH, ends_as};
+use berth_kube::object::{ContainerStatus, Pod, Terminated};
 use berth_model::Ended;
 use berth_model::{LeaseId, Span, Time};
 
@@ -19,8 +19,14 @@ const START_TIMEOUT: Span = Span::mins(10);
 /// container has released.
 const RETRIED_REASONS: [&str; 4] =
     ["CreateContainerError", "ErrImagePull", "ImagePullBackOff", "RunContainerError"];
+/// It waits for what runs before it.
+const INITIALIZING: &str = "PodInitializing";
 /// What no waiting mends.
 const PERMANENT_REASONS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "StartError"];
+/// What is said while the code of a job is on its way.
+const FETCHING: &str = "its code is being fetched";
+/// A container that is ended by a signal ends with more than this.
+const SIGNALLED: i32 = 128;
 /// So are these, unless it is the Secret that is missing: it is made after the pod.
 const MISCONFIGURED: &str = "CreateContainerConfigError";
 
@@ -31,9 +37,41 @@ pub struct ManagedPodView {
     created: Time,
     /// Why its node ended it or never took it, where the node did.
     reason: String,
-    /// Why its container has not started.
+    /// Why its container has not started, or the one that fetches its code.
     waiting: Option<(String, String)>,
     end: Option<(i32, bool)>,
+    /// Nothing for jobs without code, and until its node says something of it.
+    fetch: Option<Fetch>,
+}
+
+/// What the container does that fetches the code of the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fetch {
+    Waits,
+    Runs,
+    Done,
+    /// Its exit code, and what it said or its node.
+    Failed(i32, String),
+}
+
+impl Fetch {
+    fn read(status: &ContainerStatus) -> Fetch {
+        match (&status.state.terminated, &status.state.waiting) {
+            (Some(end), _) if end.exit_code == 0 => Fetch::Done,
+            (Some(end), _) => Fetch::Failed(end.exit_code, last_words(end)),
+            (None, Some(_)) => Fetch::Waits,
+            (None, None) => Fetch::Runs,
+        }
+    }
+}
+
+/// The last line of what it said.
+fn last_words(end: &Terminated) -> String {
+    let lines = end.message.lines().map(str::trim);
+    match lines.filter(|line| !line.is_empty()).next_back() {
+        Some(line) => line.to_owned(),
+        None => end.reason.to_string(),
+    }
 }
 
 impl ManagedPodView {
@@ -54,6 +92,12 @@ impl ManagedPodView {
         }
         let status = &pod.status;
         let state = status.container_statuses.iter().map(|one| &one.state).next();
+        let before = status.init_container_statuses.iter();
+        // The command waits for those before it, which may wait for something else.
+        let waits = before.clone().filter_map(|one| one.state.waiting.as_ref());
+        let mut waits = waits.filter(|waiting| &*waiting.reason != INITIALIZING);
+        let waiting = waits.next().or(state.and_then(|state| state.waiting.as_ref()));
+        let fetch = before.clone().find(|one| &*one.name == FETCH).map(Fetch::read);
         let ready = |one: &&berth_kube::object::Condition| &*one.kind == "Ready";
         Some(ManagedPodView {
             lease,
@@ -64,22 +108,36 @@ impl ManagedPodView {
                 .is_some_and(|one| &*one.status == "True"),
             created: meta.creation_timestamp.unwrap_or(Time(0)),
             reason: status.reason.to_string(),
-            waiting: state
-                .and_then(|state| state.waiting.as_ref())
+            waiting: waiting
                 .map(|waiting| (waiting.reason.to_string(), waiting.message.to_string())),
             end: state
                 .and_then(|state| state.terminated.as_ref())
                 .map(|end| (end.exit_code, &*end.reason == "OOMKilled")),
+            fetch,
         })
+    }
+
+    /// Why its command never began, of a pod that is over and would end so again: its code could not
+    /// be fetched. One whose node ended that may do better elsewhere.
+    pub fn not_begun(&self) -> Option<String> {
+        match &self.fetch {
+            Some(Fetch::Failed(code, said)) if self.reason.is_empty() && *code <= SIGNALLED => {
+                Some(format!("its container {FETCH} ended with exit code {code}: {said}"))
+            }
+            _ => None,
+        }
     }
 
     /// How it ended, of a pod that is over. What its node did to it is no fault of its own.
     pub fn ended(&self, at: Time) -> Ended {
         let lost = |why: String| Ended::lost(self.lease, at, why);
-        match self.end {
+        match (self.end, &self.fetch) {
             _ if !self.reason.is_empty() => lost(format!("its node ended it: {}", self.reason)),
-            None => lost("its pod ended without a word".to_owned()),
-            Some((code, oom)) => {
+            (_, Some(Fetch::Failed(code, said))) => {
+                lost(format!("its container {FETCH} was ended, with exit code {code}: {said}"))
+            }
+            (None, _) => lost("its pod ended without a word".to_owned()),
+            (Some((code, oom)), _) => {
                 let known = lost(String::new());
                 Ended { lost: None, started_at: Some(at), code: Some(code), oom, ..known }
             }
@@ -90,7 +148,8 @@ impl ManagedPodView {
     pub fn waits_for(&self) -> Option<String> {
         let (reason, message) = self.waiting.as_ref()?;
         match (reason.as_str(), message.as_str()) {
-            ("" | "ContainerCreating" | "PodInitializing", _) => None,
+            (INITIALIZING, _) if self.fetch == Some(Fetch::Runs) => Some(FETCHING.to_owned()),
+            ("" | "ContainerCreating" | INITIALIZING, _) => None,
             (reason, "") => Some(reason.to_owned()),
             (reason, message) => Some(format!("{reason}: {message}")),
         }
@@ -150,6 +209,39 @@ mod tests {
         let mut evicted = with(json!({ "exitCode": 137 }));
         evicted["reason"] = json!("Evicted");
         assert_eq!(end(evicted), TaskEnd::Lost);
+    }
+
+    #[test]
+    fn code_that_could_not_be_fetched_is_told_from_a_node_that_ended_the_fetching() {
+        let with = |fetch: serde_json::Value| {
+            let waits = json!({ "waiting": { "reason": "PodInitializing" } });
+            view(json!({
+                "initContainerStatuses": [{ "name": "fetch-code", "state": fetch }],
+                "containerStatuses": [{ "name": "main", "state": waits }],
+            }))
+        };
+        let ended = |code: i32, message: &str| {
+            let end = json!({ "exitCode": code, "reason": "Error", "message": message });
+            with(json!({ "terminated": end }))
+        };
+        let said = "trying again\ncannot fetch the code: it is gone\n";
+        let expect = "its container fetch-code ended with exit code 125: \
+                      cannot fetch the code: it is gone";
+        assert_eq!(ended(125, said).not_begun().as_deref(), Some(expect));
+        let no_program = ended(128, "").not_begun().unwrap();
+        assert!(no_program.ends_with("exit code 128: Error"), "{no_program}");
+        for killed in [137, 143] {
+            let killed = ended(killed, "");
+            assert_eq!((killed.not_begun(), killed.ended(Time(5)).end()), (None, TaskEnd::Lost));
+        }
+        assert_eq!(ended(0, "").not_begun(), None);
+        let fetching = with(json!({ "running": {} }));
+        assert_eq!(fetching.waits_for().as_deref(), Some(FETCHING));
+        assert_eq!(ended(0, "").waits_for(), None);
+        let pull = with(json!({ "waiting": { "reason": "ErrImagePull", "message": "no image" } }));
+        assert_eq!(pull.waits_for().as_deref(), Some("ErrImagePull: no image"));
+        let created: Time = "2026-11-16T02:00:00Z".parse().unwrap();
+        assert!(pull.is_hopeless(created + Span::mins(11)));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use berth_service::token;
 
 /// The container that runs the command.
 pub const CONTAINER: &str = "main";
+/// The container before it that fetches the code of the job.
+pub const FETCH: &str = "fetch-code";
 /// The longest name of a host.
 pub const LONGEST: usize = 63;
 /// Room for the attempt and the task behind a job's name.

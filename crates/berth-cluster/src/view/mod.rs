@@ -13,7 +13,7 @@ mod unschedulable;
 
 pub use external::{ExternalKind, ExternalQueue, ExternalQueues};
 pub use managed::ManagedPodView;
-pub use managed_names::{CONTAINER, is_pod_of, pod_ref};
+pub use managed_names::{CONTAINER, FETCH, is_pod_of, pod_ref};
 pub use node::{NodePredicate, NodeView, NodeViews};
 pub use object_event::{LEASE, ObjectEvent};
 pub use pod::{

@@ -67,6 +67,8 @@ pub struct Waiting {
 pub struct Terminated {
     pub exit_code: i32,
     pub reason: Text,
+    /// What it left as its last words, or the end of its log.
+    pub message: Text,
 }
 
 #[cfg(test)]

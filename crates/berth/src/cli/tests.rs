@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const LINES: &[&str] = &[
     "up --home /srv/berth --listen 0.0.0.0:7117 --tls-cert c.pem --tls-key k.pem --gpus 8xH100",
     "reserve --kubeconfig cluster.yaml",
+    "fetch-code nlp sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 /berth/code",
     "run -g H100:8 -- python train.py",
     "run @sft -f job.yaml -d -y --env A=1",
     "run --wait -o json -- true",

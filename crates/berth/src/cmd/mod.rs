@@ -53,7 +53,7 @@ pub use completion::VARIABLE as COMPLETE;
 
 use crate::context::Context;
 use crate::fail::Result;
-use crate::{kube, node_agent, reserve, restore, sim, up};
+use crate::{fetch_code, kube, node_agent, reserve, restore, sim, up};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
@@ -64,6 +64,8 @@ pub enum Command {
     Kube(Box<kube::Kube>),
     /// Hold the GPU of this pod, which other pods share (used by Berth itself)
     Reserve(reserve::Reserve),
+    /// Fetch the code of the job of this pod, before its command starts (used by Berth itself)
+    FetchCode(fetch_code::FetchCode),
     /// Export GPU metrics of a Kubernetes node that has no NVIDIA exporter
     NodeAgent(node_agent::NodeAgent),
     /// Restore a backup into an empty database while no server runs

@@ -1,7 +1,10 @@
 //! A node whose pods run as processes of this machine, and end as a kubelet ends them: asked by a
-//! signal, with their grace, and then killed.
+//! signal, with their grace, and then killed. A container before the others runs Berth's own program,
+//! whatever its image.
 
 use super::support::until;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use berth_testbed::kube::Cluster;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,6 +23,8 @@ pub struct Machine<'a> {
 
 struct Run {
     process: Child,
+    /// It is the container before the others.
+    is_first: bool,
     /// When it is killed, once it was asked to end.
     until: Option<Instant>,
     is_over: bool,
@@ -39,6 +44,11 @@ impl<'a> Machine<'a> {
         });
     }
 
+    /// The file of what the container before the others of a pod has said.
+    pub fn log(&self, pod: &Value) -> PathBuf {
+        self.folder.path().join(format!("{}.log", uid(pod)))
+    }
+
     /// What a claim holds.
     pub fn claim(&self, name: &str) -> PathBuf {
         self.folder.path().join("claims").join(name)
@@ -55,33 +65,72 @@ impl<'a> Machine<'a> {
                     }
                 }
                 Some(run) => {
-                    if let Some(status) = run.go_on(pod) {
-                        run.is_over = true;
-                        self.over(pod, status);
+                    let Some(status) = run.go_on(pod) else { continue };
+                    let goes_on = run.is_first && status.success();
+                    run.is_over = !goes_on;
+                    match run.is_first {
+                        true if goes_on => self.start(pod, &pod["spec"]["containers"][0], false),
+                        true => self.failed_first(pod, status),
+                        false => self.over(pod, status),
                     }
                 }
                 None if leaves(pod) => self.remove(pod),
-                None => self.start(pod),
+                None => match &pod["spec"]["initContainers"][0] {
+                    Value::Null => self.start(pod, &pod["spec"]["containers"][0], false),
+                    first => self.start(pod, first, true),
+                },
             }
         }
     }
 
-    fn start(&mut self, pod: &Value) {
-        let container = &pod["spec"]["containers"][0];
+    fn start(&mut self, pod: &Value, container: &Value, is_first: bool) {
         let folders = self.folders(pod);
-        let mut words = strings(&container["command"]);
-        let mut command = Command::new(words.remove(0));
+        let Some(variables) = self.variables(pod, container) else { return };
+        let program = is_first.then(|| env!("CARGO_BIN_EXE_berth").to_owned());
+        let words = program.into_iter().chain(strings(&container["command"]));
+        let words = words.chain(strings(&container["args"]));
+        let mut words = words.map(|word| on_this_machine(&folders, &word).unwrap_or(word));
+        let mut command = Command::new(words.next().expect("a program"));
         // Nobody else is in a container, and a signal to all there is reaches nobody else.
         command.args(words).process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
-        command.current_dir(self.folder.path());
-        for variable in container["env"].as_array().into_iter().flatten() {
-            let value = plain(variable["value"].as_str().unwrap_or_default());
+        let directory = container["workingDir"].as_str();
+        let directory = directory.and_then(|path| on_this_machine(&folders, path));
+        command.current_dir(directory.map_or(self.folder.path().to_owned(), PathBuf::from));
+        for (name, value) in variables {
             let value = on_this_machine(&folders, &value).unwrap_or(value);
-            command.env(variable["name"].as_str().unwrap(), value);
+            command.env(name, value);
+        }
+        if is_first {
+            command.stderr(std::fs::File::create(self.log(pod)).unwrap());
         }
         let process = command.spawn().expect("its command is there");
-        self.runs.insert(uid(pod).to_owned(), Run { process, until: None, is_over: false });
-        self.say(pod, &json!({ "phase": "Running" }));
+        let run = Run { process, is_first, until: None, is_over: false };
+        self.runs.insert(uid(pod).to_owned(), run);
+        let first = json!([{
+            "name": container["name"], "image": "none", "imageID": "", "ready": false,
+            "restartCount": 0, "state": { "running": {} },
+        }]);
+        match is_first {
+            true => self.say(pod, &json!({ "phase": "Pending", "initContainerStatuses": first })),
+            false => self.say(pod, &json!({ "phase": "Running" })),
+        }
+    }
+
+    /// Nothing while a Secret is missing that one of them is in.
+    fn variables(&self, pod: &Value, container: &Value) -> Option<Vec<(String, String)>> {
+        let (namespace, _) = at(pod);
+        let one = |variable: &Value| {
+            let name = variable["name"].as_str().unwrap().to_owned();
+            let from = &variable["valueFrom"]["secretKeyRef"];
+            let Some(secret) = from["name"].as_str() else {
+                return Some((name, plain(variable["value"].as_str().unwrap_or_default())));
+            };
+            let secret = self.cluster.find(&["secret", "-n", namespace, secret])?;
+            let value = secret["data"][from["key"].as_str().unwrap()].as_str()?;
+            let value = STANDARD.decode(value).expect("a Secret has base64");
+            Some((name, String::from_utf8(value).expect("a text")))
+        };
+        container["env"].as_array().into_iter().flatten().map(one).collect()
     }
 
     /// Where the volumes of a pod are: each path in it, longest first, and the folder here.
@@ -113,6 +162,28 @@ impl<'a> Machine<'a> {
         });
         let phase = if status.success() { "Succeeded" } else { "Failed" };
         self.say(pod, &json!({ "phase": phase, "containerStatuses": [container] }));
+    }
+
+    fn failed_first(&self, pod: &Value, status: ExitStatus) {
+        let container = |name: &Value, state: Value| {
+            json!([{
+                "name": name, "image": "none", "imageID": "", "ready": false, "restartCount": 0,
+                "state": state,
+            }])
+        };
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        let said = std::fs::read_to_string(self.log(pod)).unwrap();
+        let ended = json!({ "exitCode": code, "reason": "Error", "message": said });
+        let first = &pod["spec"]["initContainers"][0]["name"];
+        let waits = json!({ "waiting": { "reason": "PodInitializing" } });
+        self.say(
+            pod,
+            &json!({
+                "phase": "Failed",
+                "initContainerStatuses": container(first, json!({ "terminated": ended })),
+                "containerStatuses": container(&pod["spec"]["containers"][0]["name"], waits),
+            }),
+        );
     }
 
     fn say(&self, pod: &Value, status: &Value) {
@@ -185,8 +256,7 @@ fn leaves(pod: &Value) -> bool {
 }
 
 fn strings(words: &Value) -> Vec<String> {
-    let words = words.as_array().expect("a command");
-    words.iter().map(|word| plain(word.as_str().unwrap())).collect()
+    words.as_array().into_iter().flatten().map(|word| plain(word.as_str().unwrap())).collect()
 }
 
 /// Two dollars stand for one.

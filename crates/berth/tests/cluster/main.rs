@@ -3,6 +3,7 @@
 mod apply;
 mod chaos;
 mod chart;
+mod code;
 mod constraints;
 mod crds;
 mod events;

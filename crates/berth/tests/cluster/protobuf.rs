@@ -151,7 +151,8 @@ const STATUS: &str = r#"{"status": {"phase": "Failed", "reason": "Evicted", "mes
     "containerStatuses": [
         {"name": "main", "image": "none", "imageID": "", "ready": false, "restartCount": 2,
          "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "1500m"}},
-         "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
+         "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled",
+                                  "message": "last words"}}},
         {"name": "second", "image": "none", "imageID": "", "ready": false, "restartCount": 0,
          "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}}"#;
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// The real controllers and a node that nobody plays, nor renews.
-fn scene() -> Cluster {
+pub fn scene() -> Cluster {
     let never = "--node-monitor-grace-period=1h";
     let cluster = Cluster::builder().controller_manager();
     let cluster = cluster.flag(Part::ControllerManager, never).start();

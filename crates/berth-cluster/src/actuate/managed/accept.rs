@@ -65,10 +65,10 @@ impl JobHost for ManagedJobs {
                            `image: pytorch/pytorch`, or give the server one with --image";
             return refuse("image", message.to_owned());
         };
-        if file.code.is_some() {
-            let message = "pods get no files from the server; build them into the image, or mount a \
-                           volume that has them";
-            return refuse("code", message.to_owned());
+        if file.code.is_some()
+            && let Err(message) = self.settings.fetch.check()
+        {
+            return refuse("code", message);
         }
         let asks = request.groups.first().map(|group| group.gpus.clone()).unwrap_or_default();
         let mut labels = self.plain.clone();

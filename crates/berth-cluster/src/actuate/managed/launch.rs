@@ -12,6 +12,11 @@ pub fn command(task: &TaskSpec) -> Vec<String> {
     words
 }
 
+/// Kubernetes would replace `$(NAME)`; two dollars stand for one.
+pub fn literal(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
 /// Without comments the manifest of the pod is shorter to read.
 fn without_comments() -> String {
     let lines = SCRIPT.lines().filter(|line| {

@@ -3,7 +3,8 @@
 //! Berth fetches a log when a user wants to read it, and before it deletes the pod. It keeps the
 //! log in the form that the log of a task on a machine has.
 
-use crate::view::CONTAINER;
+use crate::view::{CONTAINER, FETCH};
+use berth_kube::object::ContainerStatus;
 use berth_kube::{Api, LogLine};
 use berth_model::PodRef;
 use berth_model::{JobId, LeaseId, Time};
@@ -67,9 +68,22 @@ struct Meta {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct Status {
     phase: String,
+    init_container_statuses: Vec<ContainerStatus>,
+}
+
+impl Status {
+    /// The container that has something to say: where the code of the job could not be fetched, the
+    /// command never ran.
+    fn speaker(&self) -> &'static str {
+        let failed = |one: &ContainerStatus| {
+            let end = one.state.terminated.as_ref();
+            &*one.name == FETCH && end.is_some_and(|end| end.exit_code != 0)
+        };
+        if self.init_container_statuses.iter().any(failed) { FETCH } else { CONTAINER }
+    }
 }
 
 /// Why a log could not be copied.
@@ -84,7 +98,8 @@ enum CopyError {
 #[derive(PartialEq, Eq)]
 enum Stage {
     Live,
-    Over,
+    /// With the container that has something to say.
+    Over(&'static str),
     Gone,
 }
 
@@ -174,8 +189,9 @@ impl Logs {
                 break;
             }
             let follow = stage == Stage::Live && *tell.borrow() >= Step::CaughtUp;
+            let container = if let Stage::Over(speaker) = stage { speaker } else { CONTAINER };
             let copied = tokio::select! {
-                copied = self.copy(pod, &mut copy, follow) => copied,
+                copied = self.copy(pod, container, &mut copy, follow) => copied,
                 // What is missing is read once more below, from where it was left.
                 () = over.notified(), if follow => continue,
                 () = tokio::time::sleep(POLL_INTERVAL), if follow => continue,
@@ -187,7 +203,7 @@ impl Logs {
                         *step = Step::CaughtUp;
                         is_news
                     });
-                    if stage == Stage::Over {
+                    if matches!(stage, Stage::Over(_)) {
                         break;
                     }
                     pause = FIRST_RETRY;
@@ -196,7 +212,7 @@ impl Logs {
                         continue;
                     }
                 }
-                Err(why) if stage == Stage::Over => {
+                Err(why) if matches!(stage, Stage::Over(_)) => {
                     failed += 1;
                     if failed >= MAX_TRIES {
                         copy.add_remark(&format!("[berth: the log could not be fetched: {why}]\n"));
@@ -215,8 +231,14 @@ impl Logs {
     }
 
     /// Adds what is not here yet.
-    async fn copy(&self, pod: &PodRef, copy: &mut Copy, follow: bool) -> Result<(), CopyError> {
-        let mut log = self.api.log(pod, CONTAINER, copy.last, follow).await?;
+    async fn copy(
+        &self,
+        pod: &PodRef,
+        container: &str,
+        copy: &mut Copy,
+        follow: bool,
+    ) -> Result<(), CopyError> {
+        let mut log = self.api.log(pod, container, copy.last, follow).await?;
         copy.begin()?;
         let known = copy.last;
         let mut skips = true;
@@ -240,7 +262,7 @@ impl Logs {
             Err(_) => Stage::Live,
             Ok(found) if !pod.uid.is_empty() && found.metadata.uid != pod.uid => Stage::Gone,
             Ok(found) => match found.status.phase.as_str() {
-                "Succeeded" | "Failed" => Stage::Over,
+                "Succeeded" | "Failed" => Stage::Over(found.status.speaker()),
                 _ => Stage::Live,
             },
         }

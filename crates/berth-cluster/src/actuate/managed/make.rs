@@ -1,8 +1,9 @@
 //! Creates the pod of a lease, and the objects beside it.
 
 use super::claims::{self, ClaimError};
-use super::manifest;
 use super::tools::{LeaseWorker, path};
+use super::{fetch, manifest};
+use crate::options::Fetch;
 use crate::retry::retry_while_recoverable;
 use crate::state::pod_orders::CreatePod;
 use crate::tenancy::NamespaceError;
@@ -72,11 +73,20 @@ impl LeaseWorker {
         if tools.settings.checkpoints.is_some() || manifest::claims(&start.run).next().is_some() {
             self.ask(|| claims::check(&tools.api, create, &tools.settings)).await?;
         }
+        let fetch = match &start.run.code {
+            Some(_) => Some(tools.settings.fetch.check().map_err(Failure::Never)?),
+            None => None,
+        };
         let values = self.open_secrets(create).await?;
-        let pod = self.make_pod(create).await?;
+        let pod = self.make_pod(create, fetch.as_ref()).await?;
         match pod.metadata.annotation(SECRET) {
             None => Ok(()),
-            Some(secret) => self.make_secret(create, &pod, secret, &values).await,
+            Some(secret) => {
+                let more = fetch.map(|fetch| self.sealed(create, &fetch)).transpose()?;
+                let more = more.unwrap_or_default();
+                let secret = manifest::secret(create, &pod.metadata, secret, &values, more);
+                self.make_secret(create, &secret).await
+            }
         }
     }
 
@@ -111,9 +121,21 @@ impl LeaseWorker {
         Ok(values)
     }
 
-    async fn make_pod(&self, create: &CreatePod) -> Result<Found, Failure> {
+    /// The token by which the pod fetches its code, and what goes with it.
+    fn sealed(
+        &self,
+        create: &CreatePod,
+        fetch: &Fetch,
+    ) -> Result<BTreeMap<String, String>, Failure> {
+        let sealed = fetch::sealed(create, fetch, self.tools.vault.job_tokens());
+        // It may be renewed right now.
+        let lost = |error| format!("the certificate of the server cannot be read: {error}");
+        sealed.map_err(|error| Failure::Lost(lost(error)))
+    }
+
+    async fn make_pod(&self, create: &CreatePod, fetch: Option<&Fetch>) -> Result<Found, Failure> {
         let tools = &*self.tools;
-        let pod = manifest::pod(create, &tools.settings, &tools.scheduler);
+        let pod = manifest::pod(create, &tools.settings, fetch, &tools.scheduler);
         let namespace = &create.container.namespace;
         let path = format!("/api/v1/namespaces/{namespace}/pods");
         for _ in 0..QUOTA_TRIES {
@@ -181,16 +203,9 @@ impl LeaseWorker {
 
     /// Made after the pod and owned by it, so that it is deleted with the pod. The kubelet waits
     /// for it before it starts the pod.
-    async fn make_secret(
-        &self,
-        create: &CreatePod,
-        pod: &Found,
-        name: &str,
-        values: &BTreeMap<String, String>,
-    ) -> Result<(), Failure> {
+    async fn make_secret(&self, create: &CreatePod, secret: &Value) -> Result<(), Failure> {
         let path = format!("/api/v1/namespaces/{}/secrets", create.container.namespace);
-        let secret = manifest::secret(create, &pod.metadata, name, values);
-        there(self.ask(|| self.tools.api.post(&path, &secret)).await)
+        there(self.ask(|| self.tools.api.post(&path, secret)).await)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Manifests of the objects of a lease: its pod, the Secret beside it, and the Service of its job.
 
-use super::launch;
-use crate::options::PodSettings;
+use super::fetch;
+use super::launch::{self, literal};
+use crate::options::{Fetch, PodSettings};
 use crate::state::pod_orders::CreatePod;
 use crate::tenancy::ACCOUNT;
 use crate::view::LEASE;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 /// A folder of the container that is Berth's.
 const HOME: &str = "/berth";
 const RESUME: &str = "/berth/resume";
+/// The code that its job was submitted with.
+const CODE: &str = "/berth/code";
 /// What its setup has made.
 const SETUP: &str = "/berth/setup";
 const SETUP_VARIABLE: &str = "BERTH_SETUP_DIR";
@@ -36,7 +39,7 @@ pub fn task(create: &CreatePod, settings: &PodSettings) -> TaskSpec {
         Command::Shell(text) => shell_command(text),
         Command::Program(words) => words.clone(),
     };
-    let directory = run.workdir.clone().unwrap_or_else(|| "/".to_owned());
+    let directory = directory(&run).unwrap_or_else(|| PathBuf::from("/"));
     let mut task = TaskSpec::new(start.lease, &[], directory);
     task.command = words;
     task.name = Name::new(&start.name);
@@ -78,11 +81,24 @@ pub fn task(create: &CreatePod, settings: &PodSettings) -> TaskSpec {
     task
 }
 
+/// Where the command starts, where that is not where its image says.
+fn directory(run: &RunSpec) -> Option<PathBuf> {
+    let code = run.code.as_ref().map(|_| PathBuf::from(CODE));
+    let Some(named) = &run.workdir else { return code };
+    Some(code.unwrap_or_default().join(named))
+}
+
 fn saved(run: &RunSpec) -> PathBuf {
     Path::new(HOME).join(run.checkpoint.path.as_deref().unwrap_or("checkpoints"))
 }
 
-pub fn pod(create: &CreatePod, settings: &PodSettings, scheduler: &str) -> Value {
+/// The pod of a lease. It gets the code of its job by `fetch`, where the job has any.
+pub fn pod(
+    create: &CreatePod,
+    settings: &PodSettings,
+    fetch: Option<&Fetch>,
+    scheduler: &str,
+) -> Value {
     let start = &create.start;
     let (lease, run) = (start.lease, &start.run);
     let task = task(create, settings);
@@ -100,7 +116,11 @@ pub fn pod(create: &CreatePod, settings: &PodSettings, scheduler: &str) -> Value
         annotations[gpu_sharing::GPUS] = json!(gpus);
     }
     let gpus = task.gpus.indices().len();
-    let (volumes, mounts) = volumes(create, settings, gpus > 0);
+    let (mut volumes, mounts) = volumes(create, settings, gpus > 0);
+    let fetches = run.code.as_ref().zip(fetch).map(|(code, fetch)| {
+        volumes.extend(fetch::volume(create, fetch));
+        fetch::container(create, code, fetch, &own_mount(), Path::new(CODE))
+    });
     let mut spec = json!({
         "schedulerName": scheduler,
         "nodeName": start.node,
@@ -115,6 +135,9 @@ pub fn pod(create: &CreatePod, settings: &PodSettings, scheduler: &str) -> Value
         "containers": [container(create, &task, mounts)],
         "volumes": volumes,
     });
+    if let Some(container) = fetches {
+        spec["initContainers"] = json!([container]);
+    }
     if gpus > 0 {
         spec["tolerations"] = tolerations();
     }
@@ -168,7 +191,7 @@ fn container(create: &CreatePod, task: &TaskSpec, mounts: Vec<Value>) -> Value {
         "volumeMounts": mounts,
         "securityContext": { "allowPrivilegeEscalation": false },
     });
-    if let Some(directory) = &run.workdir {
+    if let Some(directory) = directory(run) {
         container["workingDir"] = json!(directory);
     }
     if let (Some(port), JobKind::Job | JobKind::Service, Some(ready)) =
@@ -205,15 +228,15 @@ fn env(create: &CreatePod, task: &TaskSpec) -> Vec<Value> {
     all.into_iter().filter(|(name, _)| name != "SLURM_SUBMIT_DIR").map(one).collect()
 }
 
-/// Kubernetes would replace `$(NAME)`; two dollars stand for one.
-fn literal(text: &str) -> String {
-    text.replace('$', "$$")
+/// Berth's own folder in a container.
+fn own_mount() -> Value {
+    json!({ "name": BERTH, "mountPath": HOME })
 }
 
 fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value>, Vec<Value>) {
     let run = &create.start.run;
-    let mut volumes = vec![json!({ "name": "berth", "emptyDir": {} })];
-    let mut mounts = vec![json!({ "name": "berth", "mountPath": HOME })];
+    let mut volumes = vec![json!({ "name": BERTH, "emptyDir": {} })];
+    let mut mounts = vec![own_mount()];
     if gpus {
         // Processes that share GPUs hand each other tensors there, and 64 MB are not enough.
         volumes.push(json!({ "name": "shm", "emptyDir": { "medium": "Memory" } }));
@@ -258,10 +281,13 @@ fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value
 }
 
 /// The folder of the claim in which jobs of a user find what the same script has made in the same
-/// image.
+/// image of the same code.
 fn setup_of(create: &CreatePod, setup: &str) -> String {
     let start = &create.start;
-    let said = [&*start.team, &*start.user, &*create.container.image, setup].join("\0");
+    let mut said = [&*start.team, &*start.user, &*create.container.image, setup].join("\0");
+    if let Some(code) = &start.run.code {
+        said.extend(["\0", &*code.to_string()]);
+    }
     let digest = ring::digest::digest(&ring::digest::SHA256, said.as_bytes());
     format!("berth/setups/{}", hex::encode(&digest.as_ref()[..16]))
 }
@@ -272,19 +298,22 @@ pub fn claims(run: &RunSpec) -> impl Iterator<Item = (&String, &str)> {
     all.filter(|(_, source)| !source.contains(':')).map(|(at, source)| (at, source.as_str()))
 }
 
-/// It is owned by its pod, and goes with it.
+/// What a job names as its secrets, by its variables, and what else its pod needs. It is owned by
+/// the pod, and goes with it.
 pub fn secret(
     create: &CreatePod,
     pod: &Meta,
     name: &str,
     values: &BTreeMap<String, String>,
+    more: BTreeMap<String, String>,
 ) -> Value {
     let job = create.start.lease.job.to_string();
     let owner = json!({ "apiVersion": "v1", "kind": "Pod", "name": *pod.name, "uid": *pod.uid });
     let of =
         |(variable, name): (&String, &String)| Some((variable.clone(), json!(values.get(name)?)));
-    let data: serde_json::Map<String, Value> =
+    let mut data: serde_json::Map<String, Value> =
         create.start.run.secrets.iter().filter_map(of).collect();
+    data.extend(more.into_iter().map(|(key, value)| (key, json!(value))));
     json!({
         "apiVersion": "v1",
         "kind": "Secret",

@@ -8,6 +8,7 @@
 mod accept;
 mod claims;
 mod collect;
+mod fetch;
 mod launch;
 mod logs;
 mod make;

@@ -289,7 +289,7 @@ static CONTAINER_STATUS: MessageSchema = some(&[
 
 static CONTAINER_STATE: MessageSchema = some(&[
     object(1, "waiting", &some(&[text(1, "reason"), text(2, "message")])),
-    object(3, "terminated", &some(&[number(1, "exitCode"), text(3, "reason")])),
+    object(3, "terminated", &some(&[number(1, "exitCode"), text(3, "reason"), text(4, "message")])),
 ]);
 
 static NODE_SPEC: MessageSchema = some(&[

@@ -37,7 +37,8 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
         resume_from: None,
     };
     let namespace = "berth-nlp".to_owned();
-    let secret = (!start.run.secrets.is_empty()).then(|| "sealed".to_owned());
+    let has_secret = !start.run.secrets.is_empty() || start.run.code.is_some();
+    let secret = has_secret.then(|| "sealed".to_owned());
     let container = job::Container { image: "i".to_owned(), namespace };
     let devices = (gpus > 0).then(|| ("nvidia.com/gpu".to_owned(), gpus));
     CreatePod { start, container, secret, devices: devices.into_iter().collect(), gpus: None }
@@ -51,7 +52,7 @@ fn variable(pod: &Value, name: &str) -> Value {
 #[test]
 fn a_task_finds_its_peers_its_rank_and_its_gpus() {
     let create = create("run: python train.py\nlaunch: ranks\ngpus: 8\nnodes: 2", 2, 8);
-    let pod = pod(&create, &PodSettings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), None, "berth");
     assert_eq!(pod["metadata"]["name"], "train-j17-2-1");
     assert_eq!(pod["spec"]["nodeName"], "n1");
     assert_eq!(
@@ -76,7 +77,7 @@ fn a_task_finds_its_peers_its_rank_and_its_gpus() {
 fn a_secret_is_named_and_nowhere_written_and_dollars_stay_dollars() {
     let file = "run: echo $(hostname) $HOME\nsecrets: {TOKEN: hf, RANK: hf}\nlaunch: ranks\nenv: {A: $(B)}";
     let create = create(file, 1, 0);
-    let pod = pod(&create, &PodSettings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), None, "berth");
     let by = json!({ "secretKeyRef": { "name": "sealed", "key": "TOKEN" } });
     assert_eq!(variable(&pod, "TOKEN")["valueFrom"], by);
     assert_eq!(variable(&pod, "RANK")["value"], "1", "a job cannot set its own rank");
@@ -85,7 +86,7 @@ fn a_secret_is_named_and_nowhere_written_and_dollars_stay_dollars() {
     assert_eq!(command.last().unwrap(), "echo $$(hostname) $$HOME");
     let made = Meta { name: "train-j17-2-1".into(), uid: "7".into(), ..Meta::default() };
     let values = [("hf".to_owned(), "s3cret".to_owned())].into();
-    let secret = secret(&create, &made, "sealed", &values);
+    let secret = secret(&create, &made, "sealed", &values, BTreeMap::new());
     assert_eq!(secret["stringData"]["TOKEN"], "s3cret");
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "7");
     assert_eq!(pod["metadata"]["annotations"][SECRET], "sealed");
@@ -99,7 +100,7 @@ fn what_is_saved_lies_in_the_claim_and_is_found_by_the_next_attempt() {
     let mut create = create(file, 1, 1);
     create.start.resume_from = Some(JobId::new(9));
     let settings = PodSettings { checkpoints: Some("shared".to_owned()), ..PodSettings::default() };
-    let pod = pod(&create, &settings, "berth");
+    let pod = pod(&create, &settings, None, "berth");
     assert_eq!(variable(&pod, "BERTH_CHECKPOINT_DIR")["value"], "/ckpt");
     assert_eq!(variable(&pod, "BERTH_RESUME_FROM")["value"], RESUME);
     let container = &pod["spec"]["containers"][0];
@@ -119,7 +120,7 @@ fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
     let mut create = create(file, 1, 0);
     create.start.slices = vec![Slice { gpu: 3, share: Share::Fraction(berth_model::Milli(500)) }];
     create.gpus = Some("GPU-1".to_owned());
-    let pod = pod(&create, &PodSettings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), None, "berth");
     let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
     assert_eq!(limits["nvidia.com/gpu"], Value::Null, "another pod holds it");
     let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
@@ -136,7 +137,7 @@ fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
 fn a_pod_asks_for_pieces_of_gpus_by_the_resource_they_have_on_its_node() {
     let mut create = create("run: x\ngpus: H100/1g.10gb:2\nlaunch: ranks", 1, 2);
     create.devices = [("nvidia.com/mig-1g.10gb".to_owned(), 2)].into();
-    let pod = pod(&create, &PodSettings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), None, "berth");
     let resources = &pod["spec"]["containers"][0]["resources"];
     for amounts in [&resources["limits"], &resources["requests"]] {
         assert_eq!(amounts["nvidia.com/mig-1g.10gb"], "2");
@@ -145,4 +146,105 @@ fn a_pod_asks_for_pieces_of_gpus_by_the_resource_they_have_on_its_node() {
     assert_eq!(variable(&pod, "NVIDIA_VISIBLE_DEVICES"), Value::Null, "the node gives them");
     assert_eq!(variable(&pod, "BERTH_GPUS")["value"], "0,1");
     assert_eq!(variable(&pod, "WORLD_SIZE")["value"], "2");
+}
+
+const CODE_ID: &str = "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+
+fn fetch(certificate: Option<&str>) -> Fetch {
+    let (image, url) = ("berth:1".to_owned(), "https://berth.berth.svc:7117".to_owned());
+    Fetch { image, url, certificate: certificate.map(PathBuf::from) }
+}
+
+#[test]
+fn a_container_before_the_command_fetches_the_code_into_the_folder_that_both_share() {
+    let mut create = create(&format!("run: python train.py\ncode: {CODE_ID}"), 1, 1);
+    create.start.memory = Some(Bytes::mib(64));
+    let pod = pod(&create, &PodSettings::default(), Some(&fetch(None)), "berth");
+    let before = pod["spec"]["initContainers"].as_array().unwrap();
+    let [init] = &before[..] else { panic!("{before:?}") };
+    assert_eq!(init["image"], "berth:1");
+    assert_eq!(init["args"], json!(["fetch-code", "nlp", CODE_ID, "/berth/code"]));
+    let env = json!([
+        { "name": "BERTH_URL", "value": "https://berth.berth.svc:7117" },
+        { "name": "BERTH_TOKEN",
+          "valueFrom": { "secretKeyRef": { "name": "sealed", "key": "berth.fetch-token" } } },
+    ]);
+    assert_eq!(init["env"], env);
+    assert_eq!(init["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(init["terminationMessagePolicy"], "FallbackToLogsOnError");
+    let main = &pod["spec"]["containers"][0];
+    let shared = json!({ "name": "berth", "mountPath": "/berth" });
+    assert_eq!(init["volumeMounts"], json!([shared]));
+    assert!(main["volumeMounts"].as_array().unwrap().contains(&shared));
+    assert_eq!(main["workingDir"], "/berth/code");
+    assert_eq!(variable(&pod, "BERTH_TOKEN"), Value::Null, "the command gets no token");
+    let (asks, of) = (&init["resources"], &main["resources"]["requests"]);
+    assert_eq!(
+        (&asks["requests"]["cpu"], &asks["requests"]["memory"]),
+        (&of["cpu"], &of["memory"])
+    );
+    assert_eq!(asks["limits"]["memory"], Bytes::mib(256).0.to_string(), "unpacking needs some");
+    assert_eq!(asks["requests"]["nvidia.com/gpu"], Value::Null);
+}
+
+#[test]
+fn a_workdir_is_a_folder_in_the_code_and_a_whole_path_stays_what_it_is() {
+    for (workdir, expect) in [("conf/a", "/berth/code/conf/a"), ("/data", "/data")] {
+        let create = create(&format!("run: x\ncode: {CODE_ID}\nworkdir: {workdir}"), 1, 0);
+        let pod = pod(&create, &PodSettings::default(), Some(&fetch(None)), "berth");
+        assert_eq!(pod["spec"]["containers"][0]["workingDir"], expect);
+    }
+    let pod = pod(&create("run: x", 1, 0), &PodSettings::default(), None, "berth");
+    assert_eq!(pod["spec"]["initContainers"], Value::Null);
+    assert_eq!(pod["spec"]["containers"][0]["workingDir"], Value::Null, "the image's own");
+}
+
+#[test]
+fn only_what_fetches_the_code_sees_the_certificates_and_the_token_is_in_the_secret_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = folder.path().join("tls.crt");
+    let pem = "-----BEGIN CERTIFICATE-----\nb3du\n-----END CERTIFICATE-----\n";
+    std::fs::write(&certificate, pem).unwrap();
+    let fetch = fetch(certificate.to_str());
+    let create = create(&format!("run: x\ncode: {CODE_ID}\nsecrets: {{HF: hf}}"), 1, 0);
+    let pod = pod(&create, &PodSettings::default(), Some(&fetch), "berth");
+    let init = &pod["spec"]["initContainers"][0];
+    assert_eq!(init["env"][2], json!({ "name": "BERTH_CA", "value": "/berth-trust/ca.pem" }));
+    let trust = json!({ "name": "fetch-code", "mountPath": "/berth-trust", "readOnly": true });
+    assert_eq!(init["volumeMounts"][1], trust);
+    let volume = pod["spec"]["volumes"].as_array().unwrap().last().unwrap();
+    let items = json!([{ "key": "berth.fetch-ca", "path": "ca.pem" }]);
+    assert_eq!(volume["secret"], json!({ "secretName": "sealed", "items": items }));
+    let mounts = pod["spec"]["containers"][0]["volumeMounts"].to_string();
+    assert!(!mounts.contains("fetch-code"), "{mounts}");
+
+    let tokens = berth_service::job_token::JobTokens::new(b"a key");
+    let sealed = fetch::sealed(&create, &fetch, &tokens).unwrap();
+    let made = Meta { name: "train-j17-2-1".into(), uid: "7".into(), ..Meta::default() };
+    let values = [("hf".to_owned(), "s3cret".to_owned())].into();
+    let secret = secret(&create, &made, "sealed", &values, sealed);
+    assert_eq!(secret["stringData"]["berth.fetch-ca"], pem);
+    assert_eq!(secret["stringData"]["HF"], "s3cret");
+    let token = secret["stringData"]["berth.fetch-token"].as_str().unwrap();
+    let read = tokens.read(token).unwrap().unwrap();
+    assert_eq!(
+        (read.lease, read.reach),
+        (create.start.lease, berth_service::job_token::Reach::Code)
+    );
+    assert!(!pod.to_string().contains(token));
+}
+
+#[test]
+fn what_setup_makes_is_kept_for_the_same_code() {
+    let settings = PodSettings { checkpoints: Some("shared".to_owned()), ..PodSettings::default() };
+    let kept = |code: &str| {
+        let create = create(&format!("run: x\nsetup: make\n{code}"), 1, 0);
+        let pod = pod(&create, &settings, Some(&fetch(None)), "berth");
+        let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array().unwrap().clone();
+        mounts.into_iter().find(|one| one["mountPath"] == SETUP).unwrap()["subPath"].clone()
+    };
+    let other = format!("code: sha256:{}", "0".repeat(64));
+    let (none, one, other) = (kept(""), kept(&format!("code: {CODE_ID}")), kept(&other));
+    assert!(none != one && one != other && none != other);
+    assert_eq!(one, kept(&format!("code: {CODE_ID}")));
 }

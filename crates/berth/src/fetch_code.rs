@@ -1,0 +1,209 @@
+//! `berth fetch-code`: what runs in a pod before the command of its job, and gets the code of the job.
+
+use crate::context::Context;
+use crate::fail::{BERTH_FAILED, Exit, Failure, Result};
+use crate::settings::Flags;
+use crate::{show, up};
+use berth_api::client::{self, Client};
+use berth_code::{Hasher, MOST_PACKED, unpack};
+use berth_model::{CodeId, Span};
+use clap::Args;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Between tries; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// What a program ends with that SIGTERM has ended.
+const TERMINATED: u8 = 143;
+
+#[derive(Args, Debug)]
+pub struct FetchCode {
+    /// The team whose job it is
+    #[arg(value_name = "TEAM")]
+    team: String,
+    /// The snapshot of the job's code, such as sha256:2d71…
+    #[arg(value_name = "SNAPSHOT")]
+    code: CodeId,
+    /// The folder to make
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// How long to try again while the server does not answer
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    patience: Span,
+}
+
+/// Why the code is not here.
+struct Trouble {
+    /// A moment later it may be.
+    passes: bool,
+    failure: Failure,
+}
+
+impl From<client::Error> for Trouble {
+    fn from(error: client::Error) -> Trouble {
+        Trouble { passes: error.passes(), failure: error.into() }
+    }
+}
+
+impl Trouble {
+    fn lasting(why: String) -> Trouble {
+        Trouble { passes: false, failure: Failure::new(Exit::Failed, why) }
+    }
+}
+
+/// What a step of it failed with.
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Trouble {
+    let path = path.display().to_string();
+    move |error| Trouble::lasting(format!("cannot {doing} {path}: {error}"))
+}
+
+/// Fetches it, or says on one line why that failed: the node reports the last line of the log.
+pub fn run(flags: &Flags, args: &FetchCode) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("starting", &error));
+    let fetched = runtime.and_then(|runtime| {
+        let context = Context::new(flags)?;
+        let client = context.client()?;
+        runtime.block_on(async {
+            tokio::select! {
+                fetched = fetch(client, args) => fetched,
+                // The first process of a container ends by no signal that it does not look for.
+                () = up::asked_to_stop() => Err(Failure::of_job(TERMINATED)),
+            }
+        })
+    });
+    fetched.map_err(|failure| {
+        if failure.status() == TERMINATED {
+            return failure;
+        }
+        show::note(&format!("cannot fetch the code: {}", one_line(&failure)));
+        Failure::of_job(BERTH_FAILED)
+    })
+}
+
+fn one_line(failure: &Failure) -> String {
+    let (detail, next) = failure.parts();
+    let all = [Some(detail), next].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    all.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Tries until it is here, something lasting is wrong, or the patience is used up.
+async fn fetch(client: &Client, args: &FetchCode) -> Result<()> {
+    let begun = Instant::now();
+    let patience = Duration::from_millis(u64::try_from(args.patience.0).unwrap_or(0));
+    let (mut pause, mut said) = (FIRST_PAUSE, String::new());
+    loop {
+        let failure = match try_once(client, args).await {
+            Ok(()) => return Ok(()),
+            Err(Trouble { passes: false, failure }) => return Err(failure),
+            Err(Trouble { failure, .. }) => failure,
+        };
+        let (why, _) = failure.parts();
+        if begun.elapsed() + pause > patience {
+            let seconds = begun.elapsed().as_secs();
+            return Err(Failure::new(failure.exit, format!("{why}; tried for {seconds} s")));
+        }
+        if why != said {
+            show::note(&format!("not yet, trying again: {why}"));
+            said = why;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The folder appears when it is whole, so that a node may run this again at any moment.
+async fn try_once(client: &Client, args: &FetchCode) -> Result<(), Trouble> {
+    let folder = &args.folder;
+    if folder.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let packed = folder.with_file_name(format!(".{name}.tar.gz"));
+    let draft = folder.with_file_name(format!(".{name}.new"));
+    remove(&draft)?;
+    receive(client, args, &packed).await?;
+    fs::create_dir(&draft).map_err(failed("make", &draft))?;
+    let archive = File::open(&packed).map_err(failed("read", &packed))?;
+    unpack(archive, &draft).map_err(|error| {
+        Trouble::lasting(format!("the snapshot {} cannot be unpacked: {error}", args.code))
+    })?;
+    fs::remove_file(&packed).map_err(failed("remove", &packed))?;
+    open_to_all(&draft).map_err(failed("open", &draft))?;
+    fs::rename(&draft, folder).map_err(failed("make", folder))
+}
+
+fn remove(folder: &Path) -> Result<(), Trouble> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed("remove", folder)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes the snapshot to a file, and checks that it is what its name says.
+async fn receive(client: &Client, args: &FetchCode, to: &Path) -> Result<(), Trouble> {
+    let FetchCode { team, code, .. } = args;
+    let file = File::create(to).map_err(failed("write", to))?;
+    let mut hasher = Hasher::new(file);
+    let mut pieces = client.code_content(team, &code.to_string()).await?;
+    while let Some(piece) = pieces.next().await? {
+        hasher.write_all(&piece).map_err(failed("write", to))?;
+        if hasher.bytes() > MOST_PACKED {
+            let most = MOST_PACKED / 1_000_000;
+            let why = format!("the server sent more than {most} MB, which no snapshot has");
+            return Err(Trouble::lasting(why));
+        }
+    }
+    let (_, found, _) = hasher.finish();
+    if found == *code {
+        return Ok(());
+    }
+    Err(Trouble::lasting(format!("the server sent {found} instead of {code}")))
+}
+
+/// Lets the command of the job write to its code, whatever account its image has. No other pod sees
+/// the folder. Links stay as they are, and what they lead to is not looked at.
+fn open_to_all(path: &Path) -> io::Result<()> {
+    let found = path.symlink_metadata()?;
+    if found.is_symlink() {
+        return Ok(());
+    }
+    let runs = found.is_dir() || found.permissions().mode() & 0o100 != 0;
+    fs::set_permissions(path, Permissions::from_mode(if runs { 0o777 } else { 0o666 }))?;
+    if found.is_dir() {
+        for entry in fs::read_dir(path)? {
+            open_to_all(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn any_account_may_write_to_the_code_and_links_lead_to_nothing_that_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (code, outside) = (folder.path().join("code"), folder.path().join("outside"));
+        fs::create_dir_all(code.join("src")).unwrap();
+        for (file, mode) in [(code.join("run.sh"), 0o755), (code.join("src/a"), 0o644)] {
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        }
+        fs::write(&outside, "").unwrap();
+        fs::set_permissions(&outside, Permissions::from_mode(0o600)).unwrap();
+        symlink("../outside", code.join("link")).unwrap();
+        open_to_all(&code).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        let modes = [code.join("run.sh"), code.join("src/a"), code.join("src"), outside];
+        assert_eq!(modes.map(|path| mode(&path)), [0o777, 0o666, 0o777, 0o600]);
+    }
+}
