@@ -187,6 +187,7 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
         "scheduler.standIn={kai,kueue,volcano}",
         "jobs.image=train:1",
         "jobs.checkpoints=shared",
+        "jobs.codeClaim=snapshots",
         "jobs.namespaces.nlp=research",
         "jobs.teams=true",
         "figures.every=1m",
@@ -203,9 +204,18 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     let hook = get(&cluster, "mutatingwebhookconfiguration", "berth")["webhooks"][0].clone();
     assert_eq!(hook["clientConfig"]["caBundle"], certificate["ca.crt"]);
     assert_eq!(hook["failurePolicy"], "Ignore");
-    get(&cluster, "networkpolicy", "berth");
+    let policy = get(&cluster, "networkpolicy", "berth")["spec"].to_string();
+    assert!(policy.contains("app.kubernetes.io/managed-by"), "pods of jobs get in: {policy}");
     let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
     assert!(args.contains("\"--figures-selector=app in (b,c)\""), "{args}");
+    // Pods fetch the code of their jobs by the same image, from the Service.
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    let image = image.as_str().expect("an image");
+    assert!(args.contains(&format!("\"--fetch-image={image}\"")), "{args}");
+    assert!(args.contains("\"--fetch-url=https://berth.berth.svc:7117\""), "{args}");
+    let mounts = &deployment["spec"]["template"]["spec"]["containers"][0]["volumeMounts"];
+    let code = mounts.as_array().expect("a list").iter().find(|one| one["name"] == "code");
+    assert_eq!(code.expect("a volume for code")["mountPath"], "/var/lib/berth/code");
     // The server finds the agent by its label and the name of its port.
     let agent = get(&cluster, "daemonset", "berth-node-agent")["spec"]["template"].clone();
     assert_eq!(agent["metadata"]["labels"]["app.kubernetes.io/name"], "berth-node-agent");
