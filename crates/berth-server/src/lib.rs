@@ -19,8 +19,8 @@ mod webhook;
 
 pub use audit_export::{ExportPlace, PlaceError};
 pub use berth_cluster::{
-    AdmissionWebhook, Compat, FigureSources, HoldError, LeaseOptions, Options as ClusterOptions,
-    FetchSettings, Peer, PeerMap, PodSettings, Publish, crds, hold_gpu,
+    AdmissionWebhook, Compat, FetchSettings, FigureSources, HoldError, LeaseOptions,
+    Options as ClusterOptions, Peer, PeerMap, PodSettings, Publish, crds, hold_gpu,
 };
 pub use berth_machine::{CheckAtStart, KeepOutput, shown_check};
 pub use berth_service::sessions::SessionLimits;

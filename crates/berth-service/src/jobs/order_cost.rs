@@ -10,6 +10,10 @@ use berth_store::{JobFilter, JobKey, JobOrder, JobPlace, JobRow, OrderedJobPage}
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+/// The store's rows of running jobs are read and left out. So that a page is full nevertheless, so
+/// many more are read; where more jobs run, a page may hold fewer.
+const MOST_RUNNING: u32 = 1_000;
+
 /// Up to `limit` jobs after that place. A page may hold fewer and still have a next one.
 pub async fn page(
     service: &Service,
@@ -19,7 +23,9 @@ pub async fn page(
     limit: u32,
 ) -> Result<OrderedJobPage, Fault> {
     let (running, all) = running(service, filter);
-    let mut page = service.store.ordered_job_page(filter, order, after, limit).await?;
+    let many = u32::try_from(running.len()).unwrap_or(u32::MAX).min(MOST_RUNNING);
+    let read = limit.saturating_add(many);
+    let mut page = service.store.ordered_job_page(filter, order, after, read).await?;
     page.jobs.retain(|row| !all.contains(&row.id));
     Ok(merge(page, running, order, after, limit))
 }

@@ -3,6 +3,7 @@
 
 use super::http::Request;
 use super::people::People;
+use super::server::until;
 use serde_json::{Value, json};
 use std::io::BufRead;
 
@@ -312,7 +313,11 @@ fn what_runs_has_cost_the_same_wherever_one_looks_although_no_row_is_written_yet
     let spent = read("/v1/budgets")["items"][0]["spent_micros"].as_i64().unwrap();
     assert!(team >= rows && spent + 10 >= team, "{rows} {team} {spent}");
 
-    // By their cost, a page at a time: the one that runs costs more than the one that ended.
+    // By their cost, a page at a time. Once the one that runs has cost more than the one that ended,
+    // it does so for good.
+    let cost = |job: &str| read(&format!("/v1/jobs/{job}"))["cost_micros"].as_i64();
+    let paid = cost(&ended);
+    until("it has cost more", || cost(&job) > paid);
     for (sort, order) in [("-cost", ["runs", "ended"]), ("cost", ["ended", "runs"])] {
         let page = read(&format!("/v1/jobs?sort={sort}&limit=1"));
         let next = page["next"].as_str().expect("a next page");
