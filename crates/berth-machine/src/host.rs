@@ -11,7 +11,9 @@ use crate::workplace::Workplace;
 use berth_engine::clock;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::{GroupSpec, JobId, JobRequest, Time};
-use berth_node::{Check, Device, Driver, Inventory, Isolation, Probe};
+use berth_node::{
+    Check, Device, Driver, GpuFigures, GpuSample, Inventory, Isolation, Probe, ReadGpus,
+};
 use berth_service::host::{
     GpuCheck, GpuFacts, GpuFigure, GpuReading, JobFileFacts, JobFiles, JobHost, KeptVolume,
     MeasuredGpu, NodeFacts, NodeIsolation, NotMade, OpenJobFile, PutBack, Removal, TeamVolumes,
@@ -143,15 +145,31 @@ impl JobHost for Host {
     }
 
     fn read_gpus(&self) -> Vec<GpuReading> {
-        let samples = self.probe.sample().into_iter();
-        let reading = samples.map(|sample| GpuReading {
-            index: sample.index,
-            utilization_percent: sample.utilization_percent,
-            memory_used: sample.memory_used,
-            power_milliwatts: sample.power_milliwatts,
-            temperature_celsius: sample.temperature_celsius,
-        });
-        reading.collect()
+        match &self.checks.recording {
+            Some(recording) => recording.clone().read().into_iter().map(played).collect(),
+            None if self.inventory.declared => Vec::new(),
+            None => self.probe.sample().into_iter().map(reading).collect(),
+        }
+    }
+}
+
+fn reading(sample: GpuSample) -> GpuReading {
+    GpuReading {
+        index: sample.index,
+        utilization_percent: sample.utilization_percent,
+        memory_used: sample.memory_used,
+        power_milliwatts: sample.power_milliwatts,
+        temperature_celsius: sample.temperature_celsius,
+    }
+}
+
+fn played(figures: GpuFigures) -> GpuReading {
+    GpuReading {
+        index: figures.index,
+        utilization_percent: figures.utilization_percent,
+        memory_used: figures.memory_used,
+        power_milliwatts: figures.power_milliwatts,
+        temperature_celsius: figures.temperature_celsius,
     }
 }
 

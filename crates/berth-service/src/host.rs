@@ -256,7 +256,8 @@ pub trait JobHost: Send + Sync {
         None
     }
 
-    /// Asks the GPUs of this machine. This blocks: the driver waits for the device.
+    /// Asks the GPUs of this machine. Declared GPUs have a reading only where a recording plays one.
+    /// This blocks: the driver waits for the device.
     fn read_gpus(&self) -> Vec<GpuReading> {
         Vec::new()
     }

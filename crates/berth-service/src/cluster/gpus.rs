@@ -145,9 +145,6 @@ async fn one(
 
 /// What the GPUs of this machine do right now; declared ones do nothing.
 pub async fn readings(service: &Service) -> BTreeMap<u32, GpuReading> {
-    if service.host.has_declared_gpus() {
-        return BTreeMap::new();
-    }
     let host = service.host.clone();
     let readings = tokio::task::spawn_blocking(move || host.read_gpus()).await;
     readings.unwrap_or_default().into_iter().map(|reading| (reading.index, reading)).collect()

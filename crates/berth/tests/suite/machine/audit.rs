@@ -228,6 +228,17 @@ fn refused_requests_are_recorded_within_a_limit_and_of_the_rest_the_number() {
     assert!(verify(&server).0);
 }
 
+#[test]
+fn the_audit_log_has_no_row_of_a_signed_out_browser_and_one_of_a_bad_token() {
+    let mut server = Server::start(&[]);
+    for token in [None, Some("brt_0123456789abcdef_hush"), None] {
+        assert_eq!(ask(&server, "GET", "/v1/session", token, &json!({})).status, 401);
+    }
+    server.stop();
+    server.start_again();
+    assert_eq!(of_kind(&server, "get_session").len(), 1);
+}
+
 /// The numbers of the rows in a file, which is JSON lines.
 fn exported(path: &Path) -> Vec<u64> {
     let text = std::fs::read_to_string(path).unwrap_or_default();

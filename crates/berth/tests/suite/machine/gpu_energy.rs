@@ -53,3 +53,13 @@ fn a_bill_without_counters_says_nothing_of_energy() {
     assert_eq!((&row["energy_mj"], &row["carbon_mg"]), (&Value::Null, &Value::Null));
     assert!(!people.server.run_ok(&["cost"]).contains("ENERGY"));
 }
+
+#[test]
+fn declared_gpus_show_what_their_recording_plays() {
+    let told = r#"[{"utilization_percent": 87, "power_watts": 512, "memory_used_mib": 1024}, {}]"#;
+    let (people, _folder) = start(told, &[]);
+    let gpus = people.get(&people.kim, "/v1/gpus").json()["items"].clone();
+    assert_eq!((&gpus[0]["utilization"], &gpus[0]["watts"]), (&87.into(), &512.into()));
+    assert_eq!(gpus[0]["used_bytes"], 1_u64 << 30);
+    assert_eq!((&gpus[1]["utilization"], &gpus[1]["watts"]), (&Value::Null, &Value::Null));
+}
