@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 /// Between two looks at a pod that has nothing to say.
@@ -50,6 +50,7 @@ pub struct Logs {
 #[derive(Clone)]
 struct Open {
     step: watch::Receiver<Step>,
+    since: Instant,
     /// Rung when the pod is over: not every node ends a log with its container.
     over: Arc<Notify>,
 }
@@ -115,7 +116,7 @@ impl Logs {
 
     /// Fetches what there is of the log of a pod that is over.
     pub async fn finish(self: &Arc<Logs>, lease: LeaseId, pod: &PodRef) {
-        let Open { step, over } = self.begin(lease, pod);
+        let Open { step, over, .. } = self.begin(lease, pod);
         over.notify_one();
         Logs::reach(step, Step::Whole, FINISH_TIMEOUT).await;
     }
@@ -126,7 +127,7 @@ impl Logs {
             return open.clone();
         }
         let (tell, step) = watch::channel(Step::Begun);
-        let open = Open { step, over: Arc::default() };
+        let open = Open { step, since: Instant::now(), over: Arc::default() };
         all.insert(lease, open.clone());
         let (logs, pod, over) = (self.clone(), pod.clone(), open.over.clone());
         tokio::spawn(async move {
@@ -141,6 +142,11 @@ impl Logs {
     pub async fn reach(mut step: watch::Receiver<Step>, wanted: Step, patience: Duration) {
         let reached = step.wait_for(|step| *step >= wanted);
         let _ = tokio::time::timeout(patience, reached).await;
+    }
+
+    /// How long the log of a pod is being fetched by now; nothing if it is not.
+    pub fn fetched_for(&self, lease: LeaseId) -> Option<Duration> {
+        self.open().get(&lease).map(|open| open.since.elapsed())
     }
 
     /// Whether nothing will be added to what is here.

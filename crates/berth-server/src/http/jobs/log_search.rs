@@ -14,8 +14,11 @@ use berth_model::LeaseId;
 use berth_node::{LogPlace, Looked};
 use berth_service::Fault;
 use berth_service::jobs::find;
+use futures_util::StreamExt;
+use futures_util::stream;
 use regex::bytes::{Regex, RegexBuilder};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 const LIMIT: u32 = 100;
 const MOST: u32 = 1_000;
@@ -30,8 +33,12 @@ const REGEX_BYTES: usize = 64 << 10;
 const TEXT_BYTES: usize = 1 << 20;
 /// What is remembered while it is used, which saves steps.
 const CACHE_BYTES: usize = 1 << 20;
-/// How long one answer looks. The next one goes on there.
+/// How long one answer takes, with the fetching of logs. The next one goes on there.
 const LONGEST: Duration = Duration::from_secs(2);
+/// Of that, how long it waits for logs that have to be fetched.
+const FETCHING: Duration = Duration::from_secs(1);
+/// Logs of pods that are fetched side by side.
+const FETCHES: usize = 8;
 
 /// Where a search goes on: a log, and a place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,6 +64,17 @@ impl Cursor {
         format!("{attempt}.{task}.{rank}.{position}.{line}.{found}")
     }
 
+    /// The beginning of a lease's output; the place to go on from, if the search has begun there before.
+    fn at(lease: LeaseId, found: u64, from: Cursor) -> Cursor {
+        let (attempt, task) = (lease.attempt, lease.task);
+        match (attempt, task) == (from.attempt, from.task) {
+            true => from,
+            false => {
+                Cursor { attempt, task, rank: 0, place: LogPlace { position: 0, line: 0, found } }
+            }
+        }
+    }
+
     fn log(&self) -> (u32, u32, u32) {
         (self.attempt, self.task, self.rank)
     }
@@ -68,6 +86,7 @@ pub async fn search(
     Path(wanted): Path<String>,
     Query(query): Query<LogSearchQuery>,
 ) -> Answer<LogMatches> {
+    let begun = Instant::now();
     let regex = regex(&query)?;
     let from = query.cursor.as_deref().map(|text| {
         let bad = || Fault::new(Code::BadCursor, format!("`{text}` is no cursor"));
@@ -90,20 +109,45 @@ pub async fn search(
     leases.retain(|lease| which.has_task(lease.task));
     leases.retain(|lease| (lease.attempt, lease.task) >= (from.attempt, from.task));
     leases.sort_by_key(|lease| (lease.attempt, lease.task));
-    for lease in leases.iter().take(MOST_LOGS) {
-        let is_live = {
-            let core = app.service.engine.core();
-            core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(lease))
-        };
-        source.fetch(&app, *lease, is_live, false).await;
-    }
+    let some: Vec<LeaseId> = leases.iter().take(MOST_LOGS).copied().collect();
+    let fetch = |lease: LeaseId| {
+        let (app, source) = (app.clone(), source.clone());
+        async move {
+            let is_live = {
+                let core = app.service.engine.core();
+                core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(&lease))
+            };
+            source.fetched(&app, lease, is_live).await;
+        }
+    };
+    let is_given_up = |lease| source.is_given_up(&app, lease);
+    let coming = first_missing(&some, begun + FETCHING, fetch, is_given_up).await;
     let limit = query.limit.unwrap_or(LIMIT).min(MOST) as usize;
     let looked = tokio::task::spawn_blocking(move || {
-        let until = Instant::now() + LONGEST;
-        Search { app, source, regex, which, limit, until }.run(&leases, from)
+        let until = begun + LONGEST;
+        Search { app, source, regex, which, limit, until }.run(&leases, coming, from)
     });
     let looked = looked.await.map_err(|why| Failure::new(Code::Internal, why.to_string()))?;
     Ok(Json(looked?))
+}
+
+/// Fetches logs until a moment, some of them side by side. The place of the first one that was not there in
+/// time: the answer ends before it, because lines would be missing, and the next one goes on there. A log
+/// that cannot be fetched at all is passed over, so that a search comes to its end.
+async fn first_missing<F: Future<Output = ()>>(
+    leases: &[LeaseId],
+    until: Instant,
+    fetch: impl Fn(LeaseId) -> F,
+    is_given_up: impl Fn(LeaseId) -> bool,
+) -> Option<usize> {
+    let fetches: Vec<_> = leases.iter().map(|lease| timeout_at(until, fetch(*lease))).collect();
+    let mut fetches = stream::iter(fetches).buffered(FETCHES).enumerate();
+    while let Some((nth, fetched)) = fetches.next().await {
+        if fetched.is_err() && !is_given_up(leases[nth]) {
+            return Some(nth);
+        }
+    }
+    None
 }
 
 fn regex(query: &LogSearchQuery) -> Result<Regex, Fault> {
@@ -146,12 +190,22 @@ impl Search {
         Instant::now() >= self.until
     }
 
-    fn run(&self, leases: &[LeaseId], from: Cursor) -> Result<LogMatches, Fault> {
+    /// Looks through the logs, up to the one that is still coming.
+    fn run(
+        &self,
+        leases: &[LeaseId],
+        coming: Option<usize>,
+        from: Cursor,
+    ) -> Result<LogMatches, Fault> {
         let mut matches: Vec<LogMatch> = Vec::new();
         let (mut total, mut bytes, mut logs) = (from.place.found, 0, 0);
         // Where the next answer begins: after the last line that is told, or where it stopped.
         let mut next: Option<Cursor> = None;
-        for lease in leases {
+        for (nth, lease) in leases.iter().enumerate() {
+            if coming == Some(nth) {
+                let next = next.unwrap_or_else(|| Cursor::at(*lease, total, from));
+                return Ok(answer(matches, total, false, Some(next), bytes));
+            }
             for rank in self.ranks(*lease) {
                 let here = Cursor {
                     attempt: lease.attempt,
@@ -249,6 +303,8 @@ fn answer(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use berth_model::JobId;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn a_cursor_comes_back_as_it_went_out() {
@@ -258,6 +314,49 @@ mod tests {
         for odd in ["", "1.2.3", "1.2.3.4.5.6.7", "1.2.3.4.5.x", "5000000000.0.0.0.0.0"] {
             assert_eq!(Cursor::read(odd), None, "{odd}");
         }
+    }
+
+    fn leases(count: u32) -> Vec<LeaseId> {
+        (0..count).map(|task| LeaseId { job: JobId::new(1), task, attempt: 0 }).collect()
+    }
+
+    #[tokio::test]
+    async fn a_search_waits_for_no_log_beyond_its_deadline_and_fetches_some_side_by_side() {
+        let begun = AtomicUsize::new(0);
+        let fetch = |_| async {
+            begun.fetch_add(1, Ordering::Relaxed);
+            std::future::pending().await
+        };
+        let missing = first_missing(&leases(64), Instant::now(), fetch, |_| false).await;
+        assert_eq!(missing, Some(0));
+        assert_eq!(begun.load(Ordering::Relaxed), FETCHES);
+    }
+
+    #[tokio::test]
+    async fn a_search_goes_as_far_as_the_first_log_that_is_missing() {
+        let far = Instant::now() + Duration::from_secs(86_400);
+        let (all, no) = (leases(64), |_| false);
+        assert_eq!(first_missing(&all, far, |_| std::future::ready(()), no).await, None);
+        let some = |lease: LeaseId| async move {
+            if [5, 9].contains(&lease.task) {
+                std::future::pending().await
+            }
+        };
+        let now = Instant::now();
+        assert_eq!(first_missing(&all, now, some, no).await, Some(5));
+        // One that cannot be fetched does not end each answer before it.
+        assert_eq!(first_missing(&all, now, some, |lease| lease.task == 5).await, Some(9));
+        assert_eq!(first_missing(&all, now, some, |_| true).await, None);
+    }
+
+    #[test]
+    fn a_search_goes_on_at_the_log_that_was_missing() {
+        let lease = leases(3)[2];
+        let place = LogPlace { position: 7, line: 2, found: 9 };
+        let from = Cursor { attempt: 0, task: 2, rank: 1, place };
+        assert_eq!(Cursor::at(lease, 9, from), from);
+        let fresh = Cursor { rank: 0, place: LogPlace { position: 0, line: 0, found: 11 }, ..from };
+        assert_eq!(Cursor::at(lease, 11, Cursor::default()), fresh);
     }
 
     #[test]

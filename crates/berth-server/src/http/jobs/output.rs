@@ -96,6 +96,24 @@ impl Source {
         }
     }
 
+    /// The same without an end: the caller has a deadline of its own.
+    pub async fn fetched(&self, app: &App, lease: LeaseId, is_live: bool) {
+        let (Some(pod), Some(pods)) = (self.pod(lease), &app.pods) else { return };
+        if pods.logs.is_whole(lease) {
+            return;
+        }
+        let mut step = pods.logs.fetch(lease, &pod);
+        let wanted = if is_live { Step::CaughtUp } else { Step::Whole };
+        // It fails where the fetching has ended, and then there is nothing to wait for.
+        let _ = step.wait_for(|step| *step >= wanted).await;
+    }
+
+    /// Whether Berth has tried long enough to fetch the log of a pod, over several requests.
+    pub fn is_given_up(&self, app: &App, lease: LeaseId) -> bool {
+        let tried = app.pods.as_ref().and_then(|pods| pods.logs.fetched_for(lease));
+        tried.is_none_or(|tried| tried >= PATIENCE)
+    }
+
     /// Whether nothing more will come of a lease that has ended.
     pub fn is_whole(&self, app: &App, lease: LeaseId) -> bool {
         match (self, &app.pods) {
