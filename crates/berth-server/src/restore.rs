@@ -5,9 +5,12 @@ use crate::serve::database_url;
 use berth_node::{Driver, Launcher, State, Wanted};
 use berth_service::audit_key::KeyFile;
 use berth_service::{Home, audit_end, server_audit};
-use berth_store::{AuditCheck, AuditKeys, Batch, RightsFinding, Store};
+use berth_store::{AuditCheck, AuditKeys, Batch, RightsFinding, SessionRow, Store};
 use futures_util::future::LocalBoxFuture;
 use std::path::{Path, PathBuf};
+
+/// Sessions that are deleted by one audit row.
+const AT_ONCE: usize = 200;
 
 /// What was read back.
 #[derive(Debug, Clone)]
@@ -21,6 +24,8 @@ pub struct Restored {
     /// Tasks that run in this home now. The next start goes on with those that the backup knows,
     /// and ends the others.
     pub running: usize,
+    /// Browsers of the backup that are signed out now.
+    pub signed_out: usize,
 }
 
 /// What is restored, and where to.
@@ -63,6 +68,7 @@ async fn read_into(wish: Restore<'_>) -> Result<Restored, Error> {
     let summary =
         berth_store::restore(wish.backup, &url, options.clone()).await.map_err(Error::Store)?;
     let store = Store::open(&url, options).await.map_err(Error::Store)?;
+    let signed_out = end_sessions(&store, wish.who).await.map_err(Error::Store)?;
     note(&store, &wish, &summary.sha256, &missing).await.map_err(Error::Store)?;
     // The log goes on from here: what the home noted of the database before is over.
     let end = store.audit_end().await.map_err(Error::Store)?;
@@ -75,6 +81,7 @@ async fn read_into(wish: Restore<'_>) -> Result<Restored, Error> {
         missing_key: (!key.exists()).then_some(key),
         unverified: unverified(&summary.audit),
         running,
+        signed_out,
     })
 }
 
@@ -148,6 +155,25 @@ async fn note(
     writer.close().await
 }
 
+/// Signs the browsers of the backup out: some of them were signed out since, and the backup would sign them
+/// in again. How many these are.
+async fn end_sessions(store: &Store, who: &str) -> berth_store::Result<usize> {
+    let sessions = store.every::<SessionRow>().await?;
+    let mut writer = store.writer(&format!("berth restore by {who}")).await?;
+    for some in sessions.chunks(AT_ONCE) {
+        let ids: Vec<&str> = some.iter().map(|row| row.id.as_str()).collect();
+        let mut audit = server_audit(who, "end_sessions", format!("{} sessions", ids.len()));
+        audit.from = "command line".to_owned();
+        audit.detail =
+            serde_json::json!({ "why": "a backup was restored", "sessions": ids }).to_string();
+        let mut batch = Batch { audit: vec![audit], ..Batch::default() };
+        some.iter().for_each(|row| batch.delete::<SessionRow>(&row.id));
+        writer.commit(&batch).await?;
+    }
+    writer.close().await?;
+    Ok(sessions.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +190,24 @@ mod tests {
     fn user(name: &str) -> UserRow {
         let (name, full_name) = (name.to_owned(), String::new());
         UserRow { name, full_name, role: None, created: Time(1), disabled: None }
+    }
+
+    fn session(id: &str) -> SessionRow {
+        SessionRow {
+            id: id.to_owned(),
+            user: "ada".to_owned(),
+            hash: "c0ffee".to_owned(),
+            scopes: "all".to_owned(),
+            means: "token".to_owned(),
+            token: None,
+            created: Time(1),
+            expires: Time(i64::MAX),
+            last_used: Time(1),
+            from: String::new(),
+            agent: String::new(),
+            hint: Vec::new(),
+            key_hash: Some("decaf".to_owned()),
+        }
     }
 
     /// A backup whose audit log is signed. The log knows ada, and not those who are added.
@@ -209,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_accepts_that_the_key_is_lost_finds_that_in_the_audit_log() {
+    async fn an_operator_who_accepts_that_the_key_is_lost_finds_that_in_the_audit_log() {
         let (old, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let backup = backup(old.path(), &[]).await;
         let wish = Restore { without_audit_key: true, ..wish(new.path(), &backup) };
@@ -219,6 +263,33 @@ mod tests {
         let id = KeyFile::open(&old.path().join("audit.key")).unwrap().keys().current().unwrap();
         assert_eq!(row.what, "restore");
         assert!(row.detail.contains("without_audit_keys") && row.detail.contains(&id), "{row:?}");
+    }
+
+    #[tokio::test]
+    async fn a_restored_backup_signs_no_browser_in_again() {
+        let (old, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        backup(old.path(), &[]).await;
+        let store = open(old.path()).await;
+        let mut writer = store.writer("a test").await.unwrap();
+        let mut batch = Batch {
+            audit: vec![server_audit("ada", "sign_in", "session s1".to_owned())],
+            ..Batch::default()
+        };
+        (0..AT_ONCE + 1).for_each(|n| batch.put(&session(&format!("s{n}"))));
+        writer.commit(&batch).await.unwrap();
+        writer.close().await.unwrap();
+        let path = old.path().join("with sessions");
+        store.backup(&path).await.unwrap();
+        std::fs::copy(old.path().join("audit.key"), new.path().join("audit.key")).unwrap();
+        let restored = restore(wish(new.path(), &path)).await.unwrap();
+        assert_eq!((restored.signed_out, restored.unverified), (AT_ONCE + 1, None));
+        let store = open(new.path()).await;
+        assert!(store.every::<SessionRow>().await.unwrap().is_empty());
+        assert!(store.get::<UserRow>("ada").await.unwrap().is_some());
+        let AuditCheck::Whole(check) = store.verify_audit().await.unwrap() else {
+            panic!("the audit log tells of it")
+        };
+        assert_eq!(check.rights, []);
     }
 
     #[tokio::test]

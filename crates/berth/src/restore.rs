@@ -62,6 +62,14 @@ pub fn run(args: &Restore) -> Result<()> {
             restored.running
         ));
     }
+    if restored.signed_out > 0 {
+        let browsers = if restored.signed_out == 1 { "browser" } else { "browsers" };
+        note(&format!(
+            "Signed out {} {browsers} of the backup. Tokens that were revoked since the backup are good \
+             again: check `berth token list`.",
+            restored.signed_out
+        ));
+    }
     note("Start the server with `berth up`.");
     Ok(())
 }
