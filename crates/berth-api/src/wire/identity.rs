@@ -17,6 +17,13 @@ pub struct Token {
     pub expires: Option<At>,
     pub revoked: Option<At>,
     pub last_used: Option<At>,
+    /// The token that it was made with, also in a browser that is signed in with that token. It is
+    /// revoked with it.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// The session of the browser that it was made in. It is revoked with it.
+    #[serde(default)]
+    pub session: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -149,6 +156,8 @@ mod tests {
             expires: None,
             revoked: None,
             last_used: None,
+            parent: None,
+            session: None,
         };
         let created = TokenCreated { token, secret: "hush".into() };
         assert!(!format!("{created:?}").contains("hush"));

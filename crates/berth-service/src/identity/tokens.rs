@@ -12,7 +12,7 @@ use berth_api::access::{Permission, Scope};
 use berth_api::{Code, wire};
 use berth_engine::clock;
 use berth_model::{Span, Time};
-use berth_store::{SessionRow, TokenRow};
+use berth_store::TokenRow;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -32,6 +32,8 @@ pub fn shown(row: &TokenRow) -> wire::Token {
         expires: row.expires.map(wire::At),
         revoked: row.revoked.map(wire::At),
         last_used: row.last_used.map(wire::At),
+        parent: row.parent.clone(),
+        session: row.session.clone(),
     }
 }
 
@@ -124,7 +126,7 @@ pub async fn revoke(service: &Service, caller: &Caller, wanted: &str) -> Result<
     if row.revoked.is_none() {
         revoke_one(service, caller, row).await?;
     }
-    // Also where it was revoked before: somebody may have stopped after that.
+    // Also where it was revoked before: the server may have stopped after that.
     let made = service.store.tokens_made_by(&id).await?;
     revoke_all(service, caller, format!("token {id}"), &user, made).await
 }
@@ -132,10 +134,11 @@ pub async fn revoke(service: &Service, caller: &Caller, wanted: &str) -> Result<
 pub(crate) async fn revoke_those_of_session(
     service: &Service,
     caller: &Caller,
-    session: &SessionRow,
+    session: &str,
+    user: &str,
 ) -> Result<(), Fault> {
-    let made = service.store.tokens_made_in(&session.id).await?;
-    revoke_all(service, caller, format!("session {}", session.id), &session.user, made).await
+    let made = service.store.tokens_made_in(session).await?;
+    revoke_all(service, caller, format!("session {session}"), user, made).await
 }
 
 /// Revokes tokens that go with something, then those that were made by them, and so on. What is

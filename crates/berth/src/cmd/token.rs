@@ -92,7 +92,8 @@ async fn create(context: &Context, args: &Create) -> Result<()> {
 }
 
 fn list(all: &Items<Row>, look: &Look) -> String {
-    let titles = ["ID", "NAME", "USER", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "STATE"];
+    let titles =
+        ["ID", "NAME", "USER", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "STATE", "MADE BY"];
     let mut table = Table::new(&titles);
     for token in &all.items {
         let scope = match token.scope {
@@ -109,9 +110,19 @@ fn list(all: &Items<Row>, look: &Look) -> String {
             token.expires.map_or_else(|| "never".to_owned(), |at| look.at(at)).into(),
             look.maybe_at(token.last_used).into(),
             state(token, look),
+            made_by(token).into(),
         ]);
     }
     table.or(look, "No tokens.")
+}
+
+/// What it is revoked with: an id for `berth session revoke` or `berth token revoke`.
+fn made_by(token: &Row) -> String {
+    match (&token.session, &token.parent) {
+        (Some(session), _) => format!("session {session}"),
+        (None, Some(parent)) => format!("token {parent}"),
+        (None, None) => "-".to_owned(),
+    }
 }
 
 fn state(token: &Row, look: &Look) -> Cell {
@@ -127,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_say_whether_they_are_still_good() {
+    fn tokens_say_whether_they_are_still_good_and_what_they_are_revoked_with() {
         let token = |id: &str, expires: Option<&str>, revoked: Option<&str>| Row {
             id: id.into(),
             user: "kim".into(),
@@ -137,19 +148,26 @@ mod tests {
             expires: expires.map(|at| at.parse().unwrap()),
             revoked: revoked.map(|at| at.parse().unwrap()),
             last_used: None,
+            parent: None,
+            session: None,
+        };
+        let made = |parent: Option<&str>, session: Option<&str>, token| Row {
+            parent: parent.map(Into::into),
+            session: session.map(Into::into),
+            ..token
         };
         let all = Items {
             items: vec![
                 token("t1", None, None),
-                token("t2", Some("2026-11-15T12:00:00Z"), None),
-                token("t3", None, Some("2026-11-15T12:00:00Z")),
+                made(Some("t1"), None, token("t2", Some("2026-11-15T12:00:00Z"), None)),
+                made(Some("t1"), Some("s1"), token("t3", None, Some("2026-11-15T12:00:00Z"))),
             ],
         };
         let expect = "\
-ID  NAME    USER  SCOPE  CREATED  EXPIRES  LAST USED  STATE
-t1  laptop  kim   jobs   09:00    never    -          good
-t2  laptop  kim   jobs   09:00    13:00    -          expired
-t3  laptop  kim   jobs   09:00    never    -          revoked
+ID  NAME    USER  SCOPE  CREATED  EXPIRES  LAST USED  STATE    MADE BY
+t1  laptop  kim   jobs   09:00    never    -          good     -
+t2  laptop  kim   jobs   09:00    13:00    -          expired  token t1
+t3  laptop  kim   jobs   09:00    never    -          revoked  session s1
 ";
         assert_eq!(list(&all, &Look::fixed()), expect);
     }

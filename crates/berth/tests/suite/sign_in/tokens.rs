@@ -106,6 +106,55 @@ fn whoever_revokes_a_token_or_a_session_revokes_what_was_made_by_it() {
 }
 
 #[test]
+fn a_session_that_is_over_still_names_the_tokens_that_it_made_and_they_are_revoked_by_it() {
+    let people = People::start("1xL4");
+    let url = people.server.url.clone();
+    let (parent, first) = people.new_token("kim", "all", None);
+    let mut browser = Browser::default();
+    let session =
+        browser.sign_in(&url, &first).json()["session"]["id"].as_str().unwrap().to_owned();
+    let wish = json!({ "name": "child", "scope": "all" });
+    let of_browser = browser.api("POST", &format!("{url}/v1/tokens"), &wish).json();
+    let of_its_child = made(&people, secret(&of_browser), None);
+    assert_eq!(of_browser["token"]["session"], json!(session));
+    assert_eq!(of_browser["token"]["parent"], json!(parent));
+    assert_eq!(of_its_child["token"]["parent"], of_browser["token"]["id"]);
+    assert_eq!(of_its_child["token"]["session"], json!(null));
+    let listed = people.server.run_ok(&["token", "list"]);
+    assert!(listed.contains(&format!("session {session}")), "{listed}");
+
+    assert_eq!(browser.api("DELETE", &format!("{url}/v1/session"), &json!({})).status, 200);
+    assert!(is_good(&people, secret(&of_browser)), "signing out revokes nothing");
+    let path = format!("/v1/sessions/{session}");
+    let lea = people.ask(&people.lea, "DELETE", &path, &json!({}));
+    assert_eq!(lea.status, 404, "those of others are not there");
+    let kim = people.ask(&people.kim, "DELETE", &path, &json!({}));
+    assert!(kim.is_good(), "{kim:?}");
+    assert!(!is_good(&people, secret(&of_browser)) && !is_good(&people, secret(&of_its_child)));
+    assert!(is_good(&people, &first), "it made the session, and was not made by it");
+    let none = people.ask(&people.kim, "DELETE", "/v1/sessions/00112233", &json!({}));
+    assert_eq!(none.status, 404);
+}
+
+#[test]
+fn tokens_of_others_stay_when_the_session_of_the_admin_who_made_them_is_revoked_after_its_end() {
+    let people = People::start("1xL4");
+    let url = people.server.url.clone();
+    let mut browser = Browser::default();
+    let session =
+        browser.sign_in(&url, &people.admin).json()["session"]["id"].as_str().unwrap().to_owned();
+    let mut make = |wish: Value| browser.api("POST", &format!("{url}/v1/tokens"), &wish).json();
+    let of_kim = make(json!({ "name": "first", "scope": "all", "user": "kim" }));
+    let own = make(json!({ "name": "own", "scope": "all" }));
+    assert_eq!(browser.api("DELETE", &format!("{url}/v1/session"), &json!({})).status, 200);
+    let path = format!("/v1/sessions/{session}");
+    let kim = people.ask(&people.kim, "DELETE", &path, &json!({}));
+    assert_eq!(kim.status, 404, "the session was not kim's");
+    people.admin("DELETE", &path, &json!({}));
+    assert!(is_good(&people, secret(&of_kim)) && !is_good(&people, secret(&own)));
+}
+
+#[test]
 fn tokens_of_others_stay_when_the_admins_that_made_them_is_revoked() {
     let people = People::start("1xL4");
     let wish = json!({ "name": "second", "scope": "all" });
