@@ -3,15 +3,17 @@
 
 use crate::approver::Approver;
 use crate::fault::Fault;
+use crate::refusals::network;
 use crate::token;
 use berth_api::{Code, wire};
 use berth_model::{Span, Time};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How long somebody has to approve.
+/// How long a person has to approve.
 pub(crate) const LASTS: Span = Span::mins(10);
 /// Between two questions of a command line.
 pub(crate) const INTERVAL: Span = Span::secs(2);
@@ -19,6 +21,10 @@ pub(crate) const INTERVAL: Span = Span::secs(2);
 const SLOWER: Span = Span::secs(5);
 /// Command lines that wait at once.
 const MOST: usize = 1_000;
+/// Of those, from one network: a stranger must not use up the places of all.
+const MOST_OF_ONE: usize = 50;
+/// A proxy on this machine brings everyone from loopback.
+const MOST_OF_LOOPBACK: usize = 500;
 /// No vowels, so that no words come of them, and nothing that looks like something else.
 const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 pub(crate) const CODE_LETTERS: usize = 8;
@@ -30,6 +36,8 @@ struct Waiting {
     user_code: String,
     client: String,
     from: String,
+    /// What its address counts as.
+    place: String,
     created: Time,
     expires: Time,
     /// Before that a question comes too soon.
@@ -62,6 +70,12 @@ impl Devices {
             let detail = "too many command lines wait to be approved";
             return Err(Fault::new(Code::TooManySignIns, detail));
         }
+        let (place, most) = place(from);
+        if waiting.values().filter(|one| one.place == place).count() >= most {
+            let detail = "too many command lines of your network wait to be approved";
+            let next = "approve one in the portal, or wait until they end: each waits ten minutes";
+            return Err(Fault::new(Code::TooManySignIns, detail).next(next));
+        }
         let device_code = token::random::<32>();
         let user_code = loop {
             let code = user_code();
@@ -73,6 +87,7 @@ impl Devices {
             user_code: user_code.clone(),
             client: client.to_owned(),
             from: from.to_owned(),
+            place,
             created: now,
             expires: now + LASTS,
             next_poll: now,
@@ -144,6 +159,14 @@ pub(crate) enum Look {
     Approved(Approver, String),
 }
 
+/// What an address counts as, and how many of it may wait.
+fn place(from: &str) -> (String, usize) {
+    match from.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback()) {
+        true => ("loopback".to_owned(), MOST_OF_LOOPBACK),
+        false => (network(from), MOST_OF_ONE),
+    }
+}
+
 fn hashed(device_code: &str) -> Vec<u8> {
     digest(&SHA256, device_code.as_bytes()).as_ref().to_vec()
 }
@@ -165,7 +188,7 @@ fn user_code() -> String {
     code
 }
 
-/// As it is shown, however somebody types it.
+/// As it is shown, however a person types it.
 fn normal(typed: &str) -> String {
     let letters: String = typed
         .chars()
@@ -229,11 +252,27 @@ mod tests {
     #[test]
     fn no_more_wait_than_may() {
         let devices = Devices::default();
-        for _ in 0..MOST {
-            devices.add("x", "", NOW).unwrap();
+        for n in 0..MOST {
+            devices.add("x", &format!("192.0.2.{}", n / MOST_OF_ONE), NOW).unwrap();
         }
-        let fault = devices.add("x", "", NOW).unwrap_err();
+        let fault = devices.add("x", "198.51.100.1", NOW).unwrap_err();
         assert_eq!(fault.0.known_code(), Some(Code::TooManySignIns));
-        assert!(devices.add("x", "", NOW + LASTS).is_ok());
+        assert!(devices.add("x", "198.51.100.1", NOW + LASTS).is_ok());
+    }
+
+    #[test]
+    fn one_network_cannot_use_up_the_command_lines_of_all() {
+        for (one, same, most) in [
+            ("192.0.2.1", "192.0.2.1", MOST_OF_ONE),
+            ("2001:db8::1", "2001:db8::2", MOST_OF_ONE),
+            ("127.0.0.1", "::1", MOST_OF_LOOPBACK),
+        ] {
+            let devices = Devices::default();
+            let taken = (0..MOST).filter(|_| devices.add("x", one, NOW).is_ok()).count();
+            assert_eq!(taken, most, "{one}");
+            let fault = devices.add("x", same, NOW).unwrap_err();
+            assert_eq!(fault.0.known_code(), Some(Code::TooManySignIns), "{same}");
+            assert!(devices.add("x", "198.51.100.1", NOW).is_ok());
+        }
     }
 }

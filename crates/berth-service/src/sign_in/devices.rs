@@ -20,7 +20,7 @@ const TOKEN_LASTS: Span = Span::days(30);
 /// How much of what a command line calls itself is kept.
 const MOST_CHARS: usize = 60;
 
-/// What a command line calls itself, made harmless: it is shown to whoever approves.
+/// What a command line calls itself, made harmless: the user who approves sees it.
 fn plain_client(client: &str) -> String {
     let plain = client.chars().filter(|c| c.is_alphanumeric() || "-_. ".contains(*c));
     let short: String = plain.take(MOST_CHARS).collect();
@@ -48,8 +48,8 @@ pub fn begin(
     })
 }
 
-/// Whether somebody has approved; with the token, if they have. The token is made now, with the
-/// rights that whoever approved has now.
+/// Whether a user has approved; with the token, if so. The token is made now, with the rights that this
+/// user has now.
 pub async fn poll(
     service: &Service,
     wish: &wire::DevicePoll,
