@@ -5,6 +5,7 @@ import { createRoot } from "react-dom/client";
 import "./design/base.css";
 import { whenSignedOut } from "./api/client";
 import { ApiError } from "./api/error";
+import { watchSession } from "./api/forget";
 import { takeSessionKey } from "./api/key";
 import { sessionQuery } from "./api/session";
 import { makeRouter } from "./app/routes";
@@ -32,6 +33,8 @@ whenSignedOut(() => {
   if (client.getQueryData(sessionQuery.queryKey) !== null)
     client.setQueryData(sessionQuery.queryKey, null);
 });
+
+watchSession(client);
 
 const place = document.getElementById("root");
 if (place)

@@ -115,6 +115,9 @@ test("files and tables are saved, and a terminal opens, with the key of the sess
   const saved = await saves;
   expect(saved.suggestedFilename()).toBe("result.txt");
   expect(readFileSync(await saved.path(), "utf8")).toBe("saved\n");
+  const savesByRow = page.waitForEvent("download");
+  await page.getByText("result.txt").click();
+  expect(readFileSync(await (await savesByRow).path(), "utf8")).toBe("saved\n");
   let heard = 0;
   page.on("websocket", (socket) => {
     expect(socket.url(), "an address may be written down").not.toContain("key");

@@ -25,6 +25,14 @@ export function keepSessionKey(key: string | undefined) {
   } catch {}
 }
 
+/** Called when another tab signs in or out: whatever was read here belongs to another session then. */
+export function whenKeyChanges(cb: () => void) {
+  window.addEventListener("storage", (e) => {
+    // Without a name all that is kept was cleared.
+    if (e.key === AT || e.key === null) cb();
+  });
+}
+
 interface Landing {
   mark: string;
   next: string;
@@ -40,8 +48,8 @@ function landing(): Landing | undefined {
 }
 
 /**
- * Where a sign-in by a provider that begins in this tab comes back to. Its mark is known to this tab
- * alone: by a link that somebody else has made, nobody is signed in as that somebody.
+ * Where a sign-in by a provider that begins in this tab comes back to. Only this tab knows its mark, so
+ * another person's link does not sign this browser in as that person.
  */
 export function landingFor(next: string): string {
   const random = () =>
@@ -53,7 +61,7 @@ export function landingFor(next: string): string {
   return `/sign-in?mark=${mark}`;
 }
 
-/** Takes the key that a sign-in has put behind the address, before anybody else reads the address. */
+/** Takes the key that a sign-in has put behind the address, before other scripts read the address. */
 export function takeSessionKey(at: Location, past: History): void {
   const key = FRAGMENT.exec(at.hash)?.[1];
   if (key === undefined) return;

@@ -51,6 +51,15 @@ export const counters = { events: 0, gaps: 0, flushes: 0, refetches: 0 };
 // Whoever measures the built portal from outside reads them here.
 Object.assign(globalThis, { berthLive: counters });
 
+/** Ends the stream that is open. */
+let end = () => {};
+
+/** At a change of user: what comes on the old stream is for the one who left, and so are the alerts. */
+export function forgetLive() {
+  end();
+  alerts.set({ list: [], unseen: 0 });
+}
+
 type Listener = (events: readonly Event[]) => void;
 const listeners = new Set<Listener>();
 
@@ -221,7 +230,7 @@ export function start(client: QueryClient, opts: Options = {}): () => void {
   if (hidden()) live.set({ state: "paused" });
   else connect();
 
-  return () => {
+  const stop = () => {
     over = true;
     drop();
     clearTimeout(retry);
@@ -230,6 +239,8 @@ export function start(client: QueryClient, opts: Options = {}): () => void {
     document.removeEventListener("visibilitychange", visibility);
     window.removeEventListener("online", visibility);
   };
+  end = stop;
+  return stop;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useState } from "react";
+import { Fragment, type ReactNode, useEffect, useState } from "react";
+import { forgetUser } from "@/api/forget";
 import { meQuery, sessionQuery } from "@/api/session";
 import { ErrorState } from "@/design";
 import { setStoredUser } from "@/lib/stored";
@@ -18,8 +19,8 @@ export function Gate({ children }: { children: ReactNode }) {
   useEffect(() => {
     if (session.data !== null) return;
     document.title = "Sign in · Berth";
-    // Whoever comes next sees nothing that was read in the name of the one who left.
-    client.removeQueries({ predicate: (q) => q.queryKey[0] !== "session" });
+    // The next user sees nothing that was read in the name of the one who left.
+    forgetUser(client);
   }, [session.data, client]);
 
   if (session.data === null) return <SignIn next={href} />;
@@ -38,7 +39,8 @@ export function Gate({ children }: { children: ReactNode }) {
       </main>
     );
   if (!session.data || !me.data) return <Coming />;
-  return children;
+  // Pages of another session begin anew: what they hold themselves belongs to the one before.
+  return <Fragment key={session.data.id}>{children}</Fragment>;
 }
 
 /** At first nothing, which a quick answer would have to take back a moment later. */

@@ -1,7 +1,6 @@
 import { useState } from "react";
-import { asApiError } from "@/api/error";
-import { save } from "@/api/save";
-import { Button, type ButtonProps, toast } from "@/design";
+import { Button, type ButtonProps } from "@/design";
+import { saveOrSay } from "./saving";
 
 /** Saves what the server has at an address, and says so where that fails. */
 export function SaveButton({ at, file, ...rest }: ButtonProps & { at: string; file: string }) {
@@ -12,9 +11,7 @@ export function SaveButton({ at, file, ...rest }: ButtonProps & { at: string; fi
       busy={busy}
       onClick={() => {
         setBusy(true);
-        void save(at, file)
-          .catch((e) => toast(`Not saved: ${asApiError(e).message}`, { tone: "bad" }))
-          .finally(() => setBusy(false));
+        void saveOrSay(at, file).finally(() => setBusy(false));
       }}
     />
   );

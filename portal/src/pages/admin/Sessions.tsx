@@ -111,7 +111,12 @@ export function Sessions() {
         open={ending !== undefined}
         onClose={() => setEnding(undefined)}
         title={`End the session of ${ending?.user}?`}
-        loses={[{ what: "The browser is signed out at once; open terminals and logs in it end" }]}
+        loses={[
+          { what: "The browser is signed out at once; open terminals and logs in it end" },
+          {
+            what: "Tokens that its user made in it are revoked with it, and those made with these",
+          },
+        ]}
         verb="End session"
         onConfirm={() => end.mutateAsync(ending?.id ?? "")}
       />

@@ -176,7 +176,12 @@ export function Tokens() {
         open={ending !== undefined}
         onClose={() => setEnding(undefined)}
         title={`End token ${ending?.name}?`}
-        loses={[{ what: "Whatever signs in with it is signed out at once" }]}
+        loses={[
+          { what: "Programs and browsers that use it are signed out at once" },
+          {
+            what: "Tokens that its user made with it are revoked with it, and those made with these",
+          },
+        ]}
         verb="End token"
         onConfirm={() => revoke.mutateAsync(ending?.id ?? "")}
       />

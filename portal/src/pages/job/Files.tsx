@@ -1,11 +1,24 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { Download, File, FileQuestion, Folder, Link2 } from "lucide-react";
-import { Fragment, useMemo } from "react";
+import { Fragment, useMemo, useState } from "react";
 import type { Job, JobFile } from "@/api/types";
 import { SaveButton } from "@/app/SaveButton";
-import { type Column, Cut, EmptyState, None, Table, TextLink, Time } from "@/design";
+import { saveOrSay } from "@/app/saving";
+import {
+  Button,
+  type Column,
+  CommandLine,
+  Cut,
+  Dialog,
+  EmptyState,
+  None,
+  Table,
+  TextLink,
+  Time,
+} from "@/design";
 import { bytes } from "@/lib/format";
+import { copyCommand, isTooLarge } from "./large-file";
 import { fileAddress, filesQuery } from "./routes";
 
 const route = getRouteApi("/jobs/$job");
@@ -17,7 +30,8 @@ export default function Files({ job, path = "" }: { job: Job; path: string | und
   const files = useQuery(filesQuery(job.id, path));
   const go = (to: string) =>
     void navigate({ search: (old) => ({ ...old, path: to || undefined }) });
-  const columns = useMemo(() => columnsOf(job.id, path), [job.id, path]);
+  const [large, setLarge] = useState<JobFile>();
+  const columns = useMemo(() => columnsOf(job.id, path, setLarge), [job.id, path]);
   const rows = files.data && inOrder(files.data.entries);
   return (
     <div className="flex h-full min-h-0 flex-col">
@@ -53,7 +67,9 @@ export default function Files({ job, path = "" }: { job: Job; path: string | und
         stale={files.isPlaceholderData}
         onOpen={(e) => {
           if (e.kind === "dir") go(joined(path, e.name));
-          else if (e.kind === "file") location.assign(fileAddress(job.id, joined(path, e.name)));
+          else if (e.kind !== "file") return;
+          else if (isTooLarge(e.bytes)) setLarge(e);
+          else void saveOrSay(fileAddress(job.id, joined(path, e.name)), e.name);
         }}
         empty={
           <EmptyState title={path ? "This folder is empty" : "It has written no files yet"}>
@@ -61,11 +77,21 @@ export default function Files({ job, path = "" }: { job: Job; path: string | und
           </EmptyState>
         }
       />
+      <Dialog
+        open={large !== undefined}
+        onClose={() => setLarge(undefined)}
+        title={large?.name ?? ""}
+        description={`${bytes(large?.bytes ?? 0)} is too much for a browser. Copy the file with the command line.`}
+      >
+        <div className="rounded-md border border-line bg-surface">
+          <CommandLine command={copyCommand(job.id, joined(path, large?.name ?? ""))} />
+        </div>
+      </Dialog>
     </div>
   );
 }
 
-function columnsOf(job: string, path: string): Column<JobFile>[] {
+function columnsOf(job: string, path: string, onLarge: (file: JobFile) => void): Column<JobFile>[] {
   return [
     {
       id: "name",
@@ -123,7 +149,11 @@ function columnsOf(job: string, path: string): Column<JobFile>[] {
       width: 56,
       narrow: "hide",
       cell: (e) =>
-        e.kind === "file" ? (
+        e.kind !== "file" ? null : isTooLarge(e.bytes) ? (
+          <Button look="quiet" size="sm" icon={Download} iconOnly onClick={() => onLarge(e)}>
+            Download
+          </Button>
+        ) : (
           <SaveButton
             look="quiet"
             size="sm"
@@ -134,7 +164,7 @@ function columnsOf(job: string, path: string): Column<JobFile>[] {
           >
             Download
           </SaveButton>
-        ) : null,
+        ),
     },
   ];
 }
