@@ -6,6 +6,7 @@
 //   POST /test/client   { "base": "http://127.0.0.1:7117" }   where Berth is
 //   POST /test/people   { "kim": { "groups": ["ml"] } }       who there is
 //   POST /test/rotate                                         signs with a new key from now on
+//   GET /test/asked                                           how often it was asked for a token
 // A browser that signs in is asked for nothing but a name: POST /interaction/UID with login=NAME.
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import http from 'node:http';
@@ -21,6 +22,7 @@ let answer;
 let key = newKey();
 let base = 'http://127.0.0.1:1';
 let people = {};
+let asked = 0;
 const cookieKeys = [randomUUID()];
 
 function newKey() {
@@ -42,8 +44,13 @@ function start(issuer) {
     ],
     jwks: { keys: [key] },
     cookies: { keys: cookieKeys },
-    claims: { openid: ['sub'], profile: ['preferred_username', 'name'], groups: ['groups'] },
-    scopes: ['openid', 'profile', 'groups'],
+    claims: {
+      openid: ['sub'],
+      profile: ['preferred_username', 'name'],
+      email: ['email', 'email_verified'],
+      groups: ['groups'],
+    },
+    scopes: ['openid', 'profile', 'email', 'groups'],
     // The groups come with the user info, the rest with the token: Berth has to find both.
     conformIdTokenClaims: process.env.BERTH_OIDC_ALL_IN_TOKEN !== 'yes',
     pkce: { required: () => true },
@@ -62,7 +69,7 @@ function start(issuer) {
         clientId: ctx.oidc.client.clientId,
         accountId: ctx.oidc.session.accountId,
       });
-      grant.addOIDCScope('openid profile groups');
+      grant.addOIDCScope('openid profile email groups');
       await grant.save();
       return grant;
     },
@@ -110,6 +117,8 @@ const server = http.createServer(async (request, response) => {
     response.statusCode = (await told(request, second, issuer)) ? 204 : 404;
     return response.end();
   }
+  if (first === 'test' && second === 'asked') return response.end(String(asked));
+  if (first === 'token') asked += 1;
   if (first === 'interaction') return interact(request, response, second);
   return answer(request, response);
 });

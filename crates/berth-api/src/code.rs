@@ -195,8 +195,9 @@ codes! {
                 so that slow clients do not block others."
         next: "Send it again over a faster connection or with a smaller body. Nothing was changed."
     BRT0031 CrossSite 403 Refused "The request does not come from Berth's own pages"
-        cause: "A signed-in browser sent the request from a page of another origin. Another site, or \
-                a job that answers at another port, may have forged it."
+        cause: "A signed-in browser sent the request from a page of another origin, or a page of \
+                another site sent the browser to a sign-in. Another site, or a job that answers at \
+                another port, may have forged it."
         next: "Reload the portal and try again. In a script, use a token instead of the cookie of \
                a browser: `berth token create`. Behind a proxy, check that the server knows its \
                address: `--public-url`."
@@ -212,10 +213,10 @@ codes! {
                 answer has no valid signature."
         next: "Sign in again. If it fails again, see the server's log and docs/operate/sign-in.md."
     BRT0034 NoAccess 403 Refused "The identity provider knows you, but Berth does not"
-        cause: "Berth has no user of this name and creates none, none of your groups at the \
-                provider gives a role in Berth, or the name belongs to someone else: another user, \
-                or an account of the machine that jobs run on."
-        next: "Ask an admin to add you, or to map one of your groups to a role: \
+        cause: "Berth has no user of this name and creates none, a user of this name exists and is \
+                not linked to you, none of your groups at the provider gives a role in Berth, or the \
+                name is an account of the machine that jobs run on."
+        next: "Ask an admin to add or link you, or to map one of your groups to a role: \
                docs/operate/sign-in.md."
     BRT0035 ProviderDown 503 Failed "The identity provider does not answer"
         cause: "Berth could not reach the provider or understand its answer, so users cannot sign \

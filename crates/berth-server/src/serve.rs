@@ -73,7 +73,12 @@ async fn run(options: Options, stop: watch::Receiver<bool>, tell: Tell<'_>) -> R
         return Err(Error::NeedsTls { address: options.listen });
     }
     // Before anything is changed, like the door below.
-    oidc(&options)?;
+    if oidc(&options)?.is_some_and(|provider| !provider.rules().lets_newcomers_in()) {
+        tracing::warn!(
+            "the identity provider lets in only users who are linked to it already; see \
+            --oidc-create-users and --oidc-link-by-name in docs/operate/sign-in.md"
+        );
+    }
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
     let answering = webhook::begin(options.place.webhook(), options.connections).await?;
@@ -97,7 +102,7 @@ async fn run(options: Options, stop: watch::Receiver<bool>, tell: Tell<'_>) -> R
     }
 }
 
-/// The provider of identities, where one is named. It is asked when somebody signs in.
+/// The identity provider, if one is named. Berth asks it when a person signs in.
 fn oidc(options: &Options) -> Result<Option<Arc<Oidc>>, Error> {
     let open = |named| Oidc::open(named, options.public_url.as_ref()).map(Arc::new);
     options.oidc.as_ref().map(open).transpose().map_err(Error::Oidc)

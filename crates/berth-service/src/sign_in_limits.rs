@@ -1,5 +1,6 @@
-//! How often one may fail to sign in: from one address, and all together. Whoever shows something that
-//! is good gets in however many fail: a job shares its address with everybody on its machine.
+//! How often one may fail to sign in: from one address, and all together. A good token or an approved
+//! code is accepted however many fail: a job shares its address with all users of its machine. The code
+//! of a provider is different: only the provider can tell whether it is good, so the limit comes first.
 
 use crate::refusals::{Allowance, Rate, network};
 use berth_model::{Span, Time};
@@ -21,8 +22,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 pub enum Door {
     /// Showing a token or the code of a device; only failures count.
     Secret,
-    /// Coming back from a provider; only failures count.
+    /// Coming back from a provider with an answer that this browser has not asked for.
     Provider,
+    /// Asking the provider about the code that a browser brings. Every try counts, and one that signs
+    /// the browser in is given back.
+    Exchange,
     /// Beginning a sign-in by a code, which is kept.
     Begin,
     /// Naming the code that a command line shows; only wrong ones count. Here the address is the
@@ -33,7 +37,9 @@ pub enum Door {
 impl Door {
     const fn each(self) -> Rate {
         match self {
-            Door::Secret | Door::Provider => Rate { burst: 10, every: Span::secs(15) },
+            Door::Secret | Door::Provider | Door::Exchange => {
+                Rate { burst: 10, every: Span::secs(15) }
+            }
             Door::Begin => Rate { burst: 30, every: Span::secs(5) },
             Door::UserCode => Rate { burst: 10, every: Span::secs(60) },
         }
@@ -42,7 +48,9 @@ impl Door {
     /// A proxy on this machine brings everybody from one address.
     const fn loopback(self) -> Rate {
         match self {
-            Door::Secret | Door::Provider => Rate { burst: 40, every: Span::secs(4) },
+            Door::Secret | Door::Provider | Door::Exchange => {
+                Rate { burst: 40, every: Span::secs(4) }
+            }
             Door::Begin => Rate { burst: 120, every: Span::secs(1) },
             Door::UserCode => self.each(),
         }
@@ -51,7 +59,7 @@ impl Door {
     const fn all(self) -> Rate {
         match self {
             Door::Secret | Door::Provider => Rate { burst: 200, every: Span::secs(1) },
-            Door::Begin => Rate { burst: 300, every: Span::ms(500) },
+            Door::Begin | Door::Exchange => Rate { burst: 300, every: Span::ms(500) },
             Door::UserCode => Rate { burst: 100, every: Span::secs(6) },
         }
     }
@@ -68,7 +76,7 @@ pub struct Limited {
 pub struct SignInLimits {
     counts: Mutex<Counts>,
     secrets: Semaphore,
-    /// A provider may take seconds: whoever has a token does not wait for that.
+    /// A provider may take seconds: a user who shows a token does not wait for that.
     answers: Semaphore,
     longest_wait: Duration,
 }
@@ -92,11 +100,11 @@ impl SignInLimits {
         SignInLimits { counts: Mutex::default(), secrets: looks(), answers: looks(), longest_wait }
     }
 
-    /// Waits until what somebody shows may be looked at. First come, first served.
+    /// Waits until what a visitor shows may be looked at. First come, first served.
     pub async fn look(&self, door: Door) -> Result<SemaphorePermit<'_>, Limited> {
         let looks = match door {
-            Door::Provider => &self.answers,
-            Door::Secret | Door::Begin | Door::UserCode => &self.secrets,
+            Door::Exchange => &self.answers,
+            Door::Secret | Door::Provider | Door::Begin | Door::UserCode => &self.secrets,
         };
         match tokio::time::timeout(self.longest_wait, looks.acquire()).await {
             Ok(Ok(look)) => Ok(look),
@@ -197,14 +205,23 @@ mod tests {
     }
 
     #[test]
-    fn whoever_names_the_right_code_may_do_it_as_often_as_they_like() {
-        let limits = SignInLimits::default();
-        for _ in 0..1_000 {
-            limits.enter(Door::UserCode, "kim", NOW).unwrap();
-            limits.give_back(Door::UserCode, "kim", NOW);
+    fn a_right_code_and_a_good_answer_of_the_provider_use_up_no_turn() {
+        for (door, from) in [(Door::UserCode, "kim"), (Door::Exchange, "192.0.2.1")] {
+            let limits = SignInLimits::default();
+            for _ in 0..1_000 {
+                limits.enter(door, from, NOW).unwrap();
+                limits.give_back(door, from, NOW);
+            }
+            assert!((0..10).all(|_| limits.enter(door, from, NOW).is_ok()));
+            assert!(limits.enter(door, from, NOW).is_err());
         }
-        assert!((0..10).all(|_| limits.enter(Door::UserCode, "kim", NOW).is_ok()));
-        assert!(limits.enter(Door::UserCode, "kim", NOW).is_err());
+    }
+
+    #[test]
+    fn answers_that_no_browser_asked_for_keep_none_from_asking_the_provider() {
+        let limits = SignInLimits::default();
+        while limits.enter(Door::Provider, "192.0.2.1", NOW).is_ok() {}
+        assert!(limits.enter(Door::Exchange, "192.0.2.1", NOW).is_ok());
     }
 
     #[tokio::test]
@@ -212,12 +229,12 @@ mod tests {
         let limits = SignInLimits::waiting_for(Duration::ZERO);
         let mut looks = Vec::new();
         for _ in 0..LOOKS_AT_ONCE {
-            looks.push(limits.look(Door::Provider).await.unwrap());
+            looks.push(limits.look(Door::Exchange).await.unwrap());
         }
-        assert!(limits.look(Door::Provider).await.is_err());
+        assert!(limits.look(Door::Exchange).await.is_err());
         assert!(limits.look(Door::Secret).await.is_ok());
         looks.pop();
-        assert!(limits.look(Door::Provider).await.is_ok());
+        assert!(limits.look(Door::Exchange).await.is_ok());
         assert_eq!(limits.limited(), 1);
     }
 

@@ -61,6 +61,10 @@ pub struct SignInFlags {
     /// Create a user for everyone to whom a group gives a role
     #[arg(long, env = "BERTH_OIDC_CREATE_USERS")]
     pub oidc_create_users: bool,
+    /// Link a person who signs in for the first time to the existing user of that name. Users must not
+    /// be able to choose their names at the provider
+    #[arg(long, env = "BERTH_OIDC_LINK_BY_NAME")]
+    pub oidc_link_by_name: bool,
     /// Let names at the provider select accounts of this machine: jobs of a user run as the account of
     /// that name
     #[arg(long, env = "BERTH_OIDC_MACHINE_ACCOUNTS")]
@@ -112,6 +116,7 @@ impl SignInFlags {
             rules: OidcRules {
                 groups: self.oidc_group.clone(),
                 create_users: self.oidc_create_users,
+                link_by_name: self.oidc_link_by_name,
                 machine_accounts: self.oidc_machine_accounts,
                 strip_domain: self.oidc_strip_domain.clone(),
             },
@@ -133,7 +138,8 @@ impl SignInFlags {
         ];
         if self.oidc_issuer.is_some() {
             let rules: Vec<String> = self.oidc_group.iter().map(ToString::to_string).collect();
-            let (created, accounts) = (self.oidc_create_users, self.oidc_machine_accounts);
+            let (created, linked) = (self.oidc_create_users, self.oidc_link_by_name);
+            let accounts = self.oidc_machine_accounts;
             config.extend([
                 named("oidc-client-id", &self.oidc_client_id),
                 kept("oidc-scopes", &self.oidc_scopes.join(","), SCOPES),
@@ -142,6 +148,7 @@ impl SignInFlags {
                 kept("oidc-groups-claim", &self.oidc_groups_claim, GROUPS_CLAIM),
                 entry("oidc-group", rules.join("; "), rules.is_empty()),
                 entry("oidc-create-users", created.to_string(), !created),
+                entry("oidc-link-by-name", linked.to_string(), !linked),
                 entry("oidc-machine-accounts", accounts.to_string(), !accounts),
                 named("oidc-strip-domain", &self.oidc_strip_domain),
             ]);
@@ -201,7 +208,8 @@ mod tests {
         ]);
         let options = flags.oidc().unwrap();
         assert_eq!((options.rules.groups.len(), options.rules.create_users), (2, false));
-        assert!(!options.rules.machine_accounts, "only where somebody says so");
+        let OidcRules { machine_accounts, link_by_name, .. } = options.rules;
+        assert!(!machine_accounts && !link_by_name, "only where the operator says so");
         let shown = format!("{:?}", flags.config());
         assert!(
             shown.contains("ml=vision:researcher; ops=admin") && !shown.contains("secret"),

@@ -133,6 +133,15 @@ impl Visitor {
         }
     }
 
+    /// Refuses a page that another site sends the browser to. An address that is typed or bookmarked
+    /// counts as the user's own wish; without TLS browsers do not say where they come from.
+    pub fn check_navigation(&self) -> Result<(), Failure> {
+        match self.text(&FETCH_SITE) {
+            None | Some("same-origin" | "none") => Ok(()),
+            Some(_) => Err(cross_site("a page of another site has sent the browser here")),
+        }
+    }
+
     fn is_own(&self, origin: &str, public_url: Option<&Url>) -> bool {
         let Ok(given) = Url::parse(origin).map(|url| url.origin()) else { return false };
         if !given.is_tuple() {
@@ -193,6 +202,22 @@ mod tests {
         }
         assert_eq!(check("POST", &[own, own]), Some(Code::BadRequest));
         assert_eq!(check("GET", &[("origin", "http://evil.example")]), None);
+    }
+
+    #[test]
+    fn only_our_own_pages_and_the_user_send_a_browser_to_a_sign_in() {
+        let check = |headers: &[(&str, &str)]| {
+            let checked = visitor("GET", headers).check_navigation();
+            checked.err().map(|failure| failure.0.0.known_code().unwrap())
+        };
+        for good in
+            [vec![], vec![("sec-fetch-site", "same-origin")], vec![("sec-fetch-site", "none")]]
+        {
+            assert_eq!(check(&good), None, "{good:?}");
+        }
+        for bad in ["cross-site", "same-site", "", "other"] {
+            assert_eq!(check(&[("sec-fetch-site", bad)]), Some(Code::CrossSite), "{bad}");
+        }
     }
 
     #[test]

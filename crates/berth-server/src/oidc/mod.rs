@@ -1,4 +1,4 @@
-//! Somebody else who says who a person is: a provider of identities, by OpenID Connect.
+//! An identity provider, by OpenID Connect: another server that says who a person is.
 
 #[cfg(not(feature = "oidc"))]
 mod absent;
@@ -10,6 +10,8 @@ mod http;
 mod provider;
 #[cfg(feature = "oidc")]
 mod tokens;
+#[cfg(feature = "oidc")]
+mod used;
 
 #[cfg(not(feature = "oidc"))]
 pub use absent::Oidc;
@@ -62,7 +64,7 @@ pub enum OidcError {
 pub struct Begun {
     /// Where it goes.
     pub url: String,
-    /// What it has to bring back, sealed.
+    /// What the browser has to bring back, sealed.
     pub kept: Kept,
 }
 
@@ -84,4 +86,6 @@ pub enum Failed {
     Down,
     /// What it says does not fit what was asked.
     Wrong(&'static str),
+    /// Too many people sign in at this moment.
+    Busy,
 }

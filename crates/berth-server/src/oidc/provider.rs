@@ -3,6 +3,7 @@
 use super::client::{Claims, OidcClient, SignedClaims, Tokens, UserInfo};
 use super::http::Http;
 use super::tokens;
+use super::used::Used;
 use super::{Begun, Failed, Kept, OidcError, OidcOptions};
 use berth_engine::clock;
 use berth_model::Span;
@@ -34,6 +35,7 @@ pub struct Oidc {
     redirect: RedirectUrl,
     http: Http,
     found: Mutex<Found>,
+    used: Used,
 }
 
 #[derive(Default)]
@@ -75,6 +77,7 @@ impl Oidc {
             redirect,
             http: Http::new().map_err(OidcError::Client)?,
             found: Mutex::default(),
+            used: Used::default(),
         })
     }
 
@@ -104,8 +107,10 @@ impl Oidc {
         Ok(Begun { url: url.to_string(), kept })
     }
 
-    /// Who somebody is who came back with a code.
+    /// Who the person is that came back with a code. A sign-in asks the provider once: after that the
+    /// browser has to begin again, whatever the provider said.
     pub async fn finish(&self, code: &str, kept: Kept) -> Result<Provided, Failed> {
+        self.used.take(&kept.state, kept.until, clock::now().0)?;
         let known = self.known().await?;
         let exchange = known.client.exchange_code(AuthorizationCode::new(code.to_owned()));
         let exchange = exchange.map_err(|why| down("it names no token endpoint", &why))?;
@@ -134,7 +139,7 @@ impl Oidc {
         Ok(self.provided(&claims, more.as_ref(), token.to_string()))
     }
 
-    /// What the provider tells of somebody apart from the token, where the token does not have all.
+    /// What the provider says about the person apart from the token, if the token lacks something.
     async fn user_info(
         &self,
         known: &Known,
@@ -166,9 +171,12 @@ impl Oidc {
         let told = more.map(|more| more.additional_claims());
         let groups = |claims: &Claims| tokens::groups(claims, groups_claim);
         let name = name_of(claims, name_claim).or_else(|| name_told(more?, name_claim));
+        let has_email = claims.email().is_some() || more.is_some_and(|more| more.email().is_some());
         Provided {
             issuer: claims.issuer().to_string(),
             subject: claims.subject().to_string(),
+            // An address without a proof may be anyone's, so it is no name.
+            is_unverified_email: name.is_none() && name_claim == "email" && has_email,
             name,
             full_name: full_name(claims),
             groups: groups(claims.additional_claims())
@@ -204,7 +212,7 @@ impl Oidc {
     async fn with_newer_keys(&self, seen: &Arc<Known>) -> Result<Arc<Known>, Failed> {
         let mut found = self.found.lock().await;
         match &found.known {
-            // Somebody else has asked meanwhile.
+            // Another request has asked meanwhile.
             Some(known) if !Arc::ptr_eq(known, seen) => Ok(known.clone()),
             Some(known) if known.at.elapsed() < KEYS_EVERY => Ok(known.clone()),
             _ => self.discover(&mut found).await,
@@ -237,7 +245,7 @@ impl Oidc {
     }
 }
 
-/// Whether nobody on the way can read what is said there.
+/// Whether the way to an address is private: by TLS, or on this machine.
 fn is_private(url: &Url) -> bool {
     let is_here = match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -272,8 +280,8 @@ fn name_of(claims: &SignedClaims, name: &str) -> Option<String> {
     match name {
         "sub" => Some(claims.subject().to_string()),
         "preferred_username" => claims.preferred_username().map(|name| name.to_string()),
-        // One that nobody has verified may be anybody's.
-        "email" if claims.email_verified() == Some(false) => None,
+        // The provider has to say that the address is this person's.
+        "email" if claims.email_verified() != Some(true) => None,
         "email" => claims.email().map(|email| email.to_string()),
         other => tokens::claim(claims.additional_claims(), other)?.as_str().map(str::to_owned),
     }
@@ -282,7 +290,7 @@ fn name_of(claims: &SignedClaims, name: &str) -> Option<String> {
 fn name_told(more: &UserInfo, name: &str) -> Option<String> {
     match name {
         "preferred_username" => more.preferred_username().map(|name| name.to_string()),
-        "email" if more.email_verified() == Some(false) => None,
+        "email" if more.email_verified() != Some(true) => None,
         "email" => more.email().map(|email| email.to_string()),
         other => tokens::claim(more.additional_claims(), other)?.as_str().map(str::to_owned),
     }

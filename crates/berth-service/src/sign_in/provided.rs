@@ -1,4 +1,4 @@
-//! Somebody who comes from a provider of identities: who they are in Berth, and what their groups
+//! A person who comes from an identity provider: which user they are in Berth, and what their groups
 //! give them there.
 
 use super::rules::{Given, OidcRules};
@@ -17,7 +17,7 @@ use berth_store::{Batch, IdentityRow, MemberRow, Store, TeamRow, UserRow};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
-/// What a provider has signed about somebody.
+/// What a provider has signed about a person.
 #[derive(Clone)]
 pub struct Provided {
     pub issuer: String,
@@ -25,6 +25,8 @@ pub struct Provided {
     pub subject: String,
     /// The name they have there.
     pub name: Option<String>,
+    /// There is no name, because it would be an email address that the provider has not verified.
+    pub is_unverified_email: bool,
     pub full_name: String,
     pub groups: Vec<String>,
     /// What it wants to see when they sign out.
@@ -53,7 +55,7 @@ pub async fn admit(
             return Err(no_access(format!("the user `{name}` is disabled")));
         }
         if identity.is_none() {
-            linkable(store, user, &provided.issuer, &given).await?;
+            linkable(store, rules, user, &provided.issuer, &given).await?;
         }
     } else if !rules.create_users || given == Given::default() {
         let why = match rules.create_users {
@@ -62,7 +64,8 @@ pub async fn admit(
         };
         return Err(no_access(format!("there is no user `{name}`, and {why}")));
     }
-    if identity.is_none() && !rules.machine_accounts {
+    // At every sign-in: the machine may have got an account of that name since the last one.
+    if !rules.machine_accounts {
         leaves_accounts_alone(service, &name).await?;
     }
     let members = store.memberships_of(&name).await?;
@@ -100,6 +103,13 @@ fn identity_id(issuer: &str, subject: &str) -> String {
 }
 
 fn claimed_name(rules: &OidcRules, provided: &Provided) -> Result<String, Fault> {
+    if provided.is_unverified_email {
+        let detail = "the provider does not say that your email address is verified, and users are \
+                      named by it here";
+        let next = "verify the address at the provider, or let an admin choose another claim for \
+                    names: --oidc-user-claim";
+        return Err(no_access(detail.to_owned()).next(next));
+    }
     let claimed = provided.name.as_deref().unwrap_or_default();
     let name = rules.name(claimed);
     if names::check("user", &name).is_err() {
@@ -112,10 +122,24 @@ fn claimed_name(rules: &OidcRules, provided: &Provided) -> Result<String, Fault>
     Ok(name)
 }
 
-/// Whether a user who was there before may be whom the provider calls so. Names at a provider may
-/// be free to choose, so nobody becomes an admin by a name.
-async fn linkable(store: &Store, user: &UserRow, issuer: &str, given: &Given) -> Result<(), Fault> {
+/// Whether a person may take a user who was there before, because the provider calls them so. People may
+/// be free to choose their names there, so only a server whose operator trusts the names allows it, and
+/// even then a name alone gives no role for the cluster.
+async fn linkable(
+    store: &Store,
+    rules: &OidcRules,
+    user: &UserRow,
+    issuer: &str,
+    given: &Given,
+) -> Result<(), Fault> {
     untied(store, &user.name, issuer).await?;
+    if !rules.link_by_name {
+        let detail =
+            format!("there is already a user `{}`, who is not linked to the provider", user.name);
+        let next = "let the provider give you another name; if it gives names to the right people \
+                    only, an admin can start the server with --oidc-link-by-name";
+        return Err(no_access(detail).next(next));
+    }
     let held = user.role.as_deref().and_then(role);
     if held.is_some() && given.cluster < held {
         let detail = format!("`{}` has a role for the cluster that no group gives", user.name);
@@ -125,31 +149,33 @@ async fn linkable(store: &Store, user: &UserRow, issuer: &str, given: &Given) ->
     Ok(())
 }
 
-/// Names at a provider may be free to choose, and jobs have the account of the machine that is
-/// called as their user: nobody gets somebody's files, or the server's account, by a name.
+/// People may be free to choose their names at a provider, and jobs run as the machine's account of their
+/// user's name: a name must not give a person another one's files, or the server's account.
 async fn leaves_accounts_alone(service: &Service, name: &str) -> Result<(), Fault> {
     let (host, user) = (service.host.clone(), name.to_owned());
     let taken = tokio::task::spawn_blocking(move || host.gives_account_of(&user)).await;
     match taken.unwrap_or(true) {
         true => {
             let detail = format!("`{name}` is an account of the machine that jobs run on");
-            let next = "let the provider call you otherwise, or let the server take its names for                         accounts: --oidc-machine-accounts in docs/operate/sign-in.md";
+            let next = "let the provider give you another name; if its names and the machine's accounts \
+                        mean the same people, an admin can start the server with \
+                        --oidc-machine-accounts";
             Err(no_access(detail).next(next))
         }
         false => Ok(()),
     }
 }
 
-/// Nobody of the provider is that user.
+/// No other person of the provider is that user.
 async fn untied(store: &Store, user: &str, issuer: &str) -> Result<(), Fault> {
     let others = store.identities_of(user).await?;
     match others.iter().any(|other| other.issuer == issuer) {
-        true => Err(no_access(format!("`{user}` is somebody else at the provider"))),
+        true => Err(no_access(format!("`{user}` is another person at the provider"))),
         false => Ok(()),
     }
 }
 
-/// What becomes of somebody's roles.
+/// What becomes of a person's roles.
 struct Plan {
     role: Option<Role>,
     puts: Vec<(String, Role)>,

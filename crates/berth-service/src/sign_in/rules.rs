@@ -10,15 +10,17 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Default)]
 pub struct OidcRules {
     pub groups: Vec<GroupRule>,
-    /// Whether somebody to whom a group gives a role becomes a user of Berth.
+    /// Whether a person to whom a group gives a role becomes a user of Berth.
     pub create_users: bool,
+    /// Whether the first sign-in of a person takes the user who is there already by that name.
+    pub link_by_name: bool,
     /// Whether a name at the provider may stand for an account of the machine, and jobs act for it.
     pub machine_accounts: bool,
     /// The part after the `@` that is left out of names.
     pub strip_domain: Option<String>,
 }
 
-/// Whoever is in a group has a role: `GROUP=TEAM:ROLE`, or `GROUP=ROLE` for the whole cluster.
+/// The members of a group have a role: `GROUP=TEAM:ROLE`, or `GROUP=ROLE` for the whole cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupRule {
     pub group: String,
@@ -65,7 +67,7 @@ impl fmt::Display for GroupRule {
     }
 }
 
-/// What somebody has by their groups, where groups decide.
+/// What a person has by their groups, where groups decide.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Given {
     pub cluster: Option<Role>,
@@ -88,6 +90,11 @@ impl OidcRules {
         given
     }
 
+    /// Whether a person whom Berth does not know yet can get in.
+    pub fn lets_newcomers_in(&self) -> bool {
+        self.create_users || self.link_by_name
+    }
+
     /// Whether groups decide who has a role for the cluster.
     pub(super) fn governs_cluster(&self) -> bool {
         self.groups.iter().any(|rule| rule.team.is_none())
@@ -98,7 +105,7 @@ impl OidcRules {
         self.groups.iter().filter_map(|rule| rule.team.as_deref()).collect()
     }
 
-    /// The name in Berth of somebody whom the provider calls that.
+    /// The name in Berth of a person whom the provider calls that.
     pub(super) fn name(&self, claimed: &str) -> String {
         let name = claimed.trim().to_lowercase();
         match (name.split_once('@'), &self.strip_domain) {

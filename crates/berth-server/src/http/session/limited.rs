@@ -15,8 +15,8 @@ use tokio::time::Instant;
 /// A refusal takes at least so long, whatever it is refused for.
 const LEAST: Duration = Duration::from_millis(250);
 
-/// Tries something that only whoever knows a secret can do. What is shown is looked at first: it cannot
-/// be guessed, and others who fail from the same address must keep nobody out. Failures are limited in
+/// Tries something that takes a secret. What the visitor shows is looked at first: it cannot be guessed,
+/// and failures of others at the same address must not lock the visitor out. Failures are limited in
 /// number, and their time says nothing.
 pub async fn attempt<T>(
     app: &App,
@@ -43,6 +43,39 @@ pub async fn attempt<T>(
             };
             tokio::time::sleep_until(begun + LEAST).await;
             Err(refused)
+        }
+    }
+}
+
+/// Tries something that asks another server. The turn is taken before, so that made-up requests reach that
+/// server no more often than the limit says, also while it is down. Success gives the turn back.
+pub async fn turn<T>(
+    app: &App,
+    door: Door,
+    visitor: &Visitor,
+    tries: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Response> {
+    let begun = Instant::now();
+    if let Some(limited) = enter(app, door, visitor) {
+        return Err(limited);
+    }
+    let give_back = || app.service.sign_in_limits.give_back(door, &visitor.address, clock::now());
+    let look = app.service.sign_in_limits.look(door).await.map_err(|limited| {
+        // Nothing was asked.
+        give_back();
+        too_many(app, limited)
+    })?;
+    let tried = tries.await;
+    drop(look);
+    match tried {
+        Ok(done) => {
+            give_back();
+            Ok(done)
+        }
+        Err(failure) => {
+            app.service.sessions.note_refused();
+            tokio::time::sleep_until(begun + LEAST).await;
+            Err(failure.into_response())
         }
     }
 }

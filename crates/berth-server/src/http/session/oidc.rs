@@ -32,6 +32,10 @@ pub async fn start(
 ) -> Response {
     let shown = |response| shown(&visitor, response);
     let Some(provider) = app.oidc.clone() else { return shown(no_provider().into_response()) };
+    // A sign-in that another site begins would replace the session of this browser.
+    if let Err(failure) = visitor.check_navigation() {
+        return shown(failure.into_response());
+    }
     // Nothing is kept of who begins, so there is nothing to be used up.
     let next = parameter(query.as_deref(), "next").filter(|next| is_own_path(next));
     let begun = match provider.begin(next.unwrap_or_else(|| "/".to_owned())).await {
@@ -51,10 +55,17 @@ pub async fn finish(
 ) -> Response {
     let shown = |response| shown(&visitor, response);
     let Some(provider) = app.oidc.clone() else { return shown(no_provider().into_response()) };
-    let tried = limited::attempt(&app, Door::Provider, &visitor, async {
-        come_back(&app, &provider, &visitor, query.as_deref()).await
+    let asked_for = limited::attempt(&app, Door::Provider, &visitor, async {
+        brought(&app, &visitor, query.as_deref())
     });
-    match tried.await {
+    let tried = match asked_for.await {
+        Ok((kept, code)) => {
+            let exchange = come_back(&app, &provider, &visitor, kept, &code);
+            limited::turn(&app, Door::Exchange, &visitor, exchange).await
+        }
+        Err(response) => Err(response),
+    };
+    match tried {
         Ok((opened, next)) => {
             let is_secure = visitor.is_secure(&app);
             let used = cookie::of_sign_in("", 0, is_secure);
@@ -66,12 +77,8 @@ pub async fn finish(
     }
 }
 
-async fn come_back(
-    app: &App,
-    provider: &Arc<Oidc>,
-    visitor: &Visitor,
-    query: Option<&str>,
-) -> Result<(Opened, String), Failure> {
+/// The sign-in that this browser began, and the code that it brings from the provider.
+fn brought(app: &App, visitor: &Visitor, query: Option<&str>) -> Result<(Kept, String), Failure> {
     let kept = kept_by(app, visitor, parameter(query, "state").as_deref())?;
     if let Some(error) = parameter(query, "error") {
         let said = parameter(query, "error_description").unwrap_or_default();
@@ -80,8 +87,18 @@ async fn come_back(
         return Err(wrong(&format!("the provider says: {error} {said}")));
     }
     let code = parameter(query, "code").ok_or_else(|| wrong("the provider gave no code"))?;
+    Ok((kept, code))
+}
+
+async fn come_back(
+    app: &App,
+    provider: &Arc<Oidc>,
+    visitor: &Visitor,
+    kept: Kept,
+    code: &str,
+) -> Result<(Opened, String), Failure> {
     let next = kept.next.clone();
-    let provided = provider.finish(&code, kept).await.map_err(refused)?;
+    let provided = provider.finish(code, kept).await.map_err(refused)?;
     let origin = origin(visitor, "finish_oidc");
     let opened = sign_in::admit(&app.service, provider.rules(), provided, &origin).await?;
     Ok((opened, next))
@@ -118,6 +135,9 @@ fn refused(failed: Failed) -> Failure {
             Failure::new(Code::ProviderDown, "the identity provider does not answer as it should")
         }
         Failed::Wrong(why) => wrong(why),
+        Failed::Busy => {
+            Failure::new(Code::TooManySignIns, "too many people sign in at this moment")
+        }
     }
 }
 

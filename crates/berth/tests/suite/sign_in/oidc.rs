@@ -1,90 +1,9 @@
 //! Signing in by a real provider of identities.
 
 use super::browser::{Browser, Seen};
-use super::provider::Provider;
-use crate::machine::people::People;
+use super::house::House;
 use crate::machine::server::until;
 use serde_json::{Value, json};
-
-/// A server whose people come from a provider.
-struct House {
-    people: People,
-    provider: Provider,
-}
-
-impl House {
-    fn open() -> House {
-        House::open_with(&[])
-    }
-
-    fn open_with(more: &[&str]) -> House {
-        let mut people = People::start("1xL4");
-        let provider = Provider::start();
-        let url = people.server.url.clone();
-        let secret = people.server.work.path().join("oidc.secret");
-        std::fs::write(&secret, "a secret of the tests\n").unwrap();
-        provider.tell("client", &json!({ "base": url }));
-        people.server.stop();
-        let usual = [
-            "--gpus",
-            "1xL4",
-            "--public-url",
-            &url,
-            "--oidc-issuer",
-            &provider.url,
-            "--oidc-client-id",
-            "berth",
-            "--oidc-client-secret",
-            &secret.display().to_string(),
-            "--oidc-scopes",
-            "profile,groups",
-            "--oidc-name",
-            "The Lab",
-            "--oidc-group",
-            "ml=vision:researcher",
-            "--oidc-group",
-            "leads=vision:team_lead",
-            "--oidc-group",
-            "ops=operator",
-            "--oidc-create-users",
-        ];
-        people.server.start_again_with(&[&usual[..], more].concat());
-        House { people, provider }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.people.server.url)
-    }
-
-    /// Goes the whole way with a browser, and lands somewhere.
-    fn sign_in(&self, browser: &mut Browser, name: &str) -> Seen {
-        let asked = browser.go(&self.url("/v1/session/oidc/start?next=/jobs?mine=1"));
-        match asked.url.contains("/interaction/") {
-            true => self.provider.sign_in(browser, &asked, name),
-            false => asked,
-        }
-    }
-
-    /// The way back from the provider of somebody who was sent there, before they take it.
-    fn last_step(&self, browser: &mut Browser, to: &str, name: &str) -> String {
-        let asked = browser.go(to);
-        let kind = [("content-type", "application/x-www-form-urlencoded")];
-        let mut step = browser.send("POST", &asked.url, &kind, &format!("login={name}"));
-        loop {
-            let next = step.header("location").expect("it leads on").to_owned();
-            if next.contains("/v1/session/oidc/callback") {
-                return next;
-            }
-            let at_home = next.starts_with('/');
-            let next = if at_home { format!("{}{next}", self.provider.url) } else { next };
-            step = browser.send("GET", &next, &[], "");
-        }
-    }
-
-    fn me(&self, browser: &mut Browser) -> Value {
-        browser.api("GET", &self.url("/v1/me"), &json!({})).json()
-    }
-}
 
 #[test]
 fn groups_at_the_provider_give_and_take_roles_and_the_browser_lands_where_it_was_going() {
@@ -195,35 +114,6 @@ fn an_answer_that_this_browser_has_not_asked_for_signs_nobody_in() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_keep_nobody_from_signing_in_from_the_same_address() {
-    let house = House::open();
-    house.provider.tell("people", &json!({ "noor": { "groups": ["ml"] } }));
-    let made_up = house.url("/v1/session/oidc/callback?code=x&state=x");
-    until("failures are limited", || Browser::default().go(&made_up).status == 429);
-    for _ in 0..150 {
-        let begun = house.url("/v1/session/oidc/start");
-        assert_eq!(Browser::default().send("GET", &begun, &[], "").status, 303);
-    }
-    assert_eq!(house.sign_in(&mut Browser::default(), "noor").status, 200);
-}
-
-#[test]
-fn nobody_becomes_an_admin_by_a_name() {
-    let house = House::open();
-    let admin = house.people.get(&house.people.admin, "/v1/me").json()["user"].clone();
-    let admin = admin.as_str().unwrap();
-    house
-        .provider
-        .tell("people", &json!({ admin: { "groups": ["ml"] }, "kim": { "groups": ["ml"] } }));
-    let refused = house.sign_in(&mut Browser::default(), admin);
-    assert!(refused.status == 403 && refused.body.contains("BRT0034"), "{refused:?}");
-    // Somebody without such a role is who they are called.
-    let mut kim = Browser::default();
-    assert_eq!(house.sign_in(&mut kim, "kim").status, 200);
-    assert_eq!(house.me(&mut kim)["user"], "kim");
-}
-
-#[test]
 fn of_two_people_who_come_with_one_name_at_the_same_moment_one_becomes_the_user() {
     let house = House::open();
     let named = |name: String| json!({ "groups": ["ml"], "preferred_username": name });
@@ -252,42 +142,4 @@ fn of_two_people_who_come_with_one_name_at_the_same_moment_one_becomes_the_user(
         let good = seen.iter().filter(|seen| seen.status == 303).count();
         assert_eq!(good, 1, "{seen:?}");
     }
-}
-
-/// A person who has an account of this machine.
-fn somebody_here() -> Option<String> {
-    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
-    let mut accounts = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let person = |account: &Vec<&str>| {
-        let number = account.get(2).and_then(|number| number.parse::<u32>().ok());
-        number.is_some_and(|number| (1_000..60_000).contains(&number))
-    };
-    accounts.find(person).map(|account| account[0].to_owned())
-}
-
-#[test]
-fn a_name_at_the_provider_gives_nobody_an_account_of_the_machine_unless_the_server_is_told_so() {
-    let Some(name) = somebody_here() else {
-        eprintln!("not tried: nobody has an account of this machine");
-        return;
-    };
-    let known = json!({ &name: { "groups": ["ml"] } });
-    let house = House::open();
-    if house.people.server.json(&["nodes"])["items"][0]["isolation"] != "accounts" {
-        eprintln!("not tried: jobs have no accounts of their own");
-        return;
-    }
-    house.provider.tell("people", &known);
-    let refused = house.sign_in(&mut Browser::default(), &name);
-    assert!(refused.status == 403 && refused.body.contains("BRT0034"), "{refused:?}");
-    // Not even where an admin has made a user of that name.
-    house.people.join(&name, "audio", "viewer");
-    let refused = house.sign_in(&mut Browser::default(), &name);
-    assert!(refused.status == 403 && refused.body.contains("account"), "{refused:?}");
-
-    let house = House::open_with(&["--oidc-machine-accounts"]);
-    house.provider.tell("people", &known);
-    let mut browser = Browser::default();
-    assert_eq!(house.sign_in(&mut browser, &name).status, 200);
-    assert_eq!(house.me(&mut browser)["user"], name);
 }

@@ -66,6 +66,18 @@ impl Provider {
         assert_eq!(seen.status, 204, "{seen:?}");
     }
 
+    /// How often it was asked for a token by now.
+    pub fn asked(&self) -> usize {
+        let seen = Browser::default().send("GET", &format!("{}/test/asked", self.url), &[], "");
+        seen.body.trim().parse().unwrap_or_else(|_| panic!("a number: {seen:?}"))
+    }
+
+    /// It answers no more.
+    pub fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Where its own page asks for a name, answers with one; what comes of it.
     pub fn sign_in(&self, browser: &mut Browser, asked: &Seen, name: &str) -> Seen {
         assert!(asked.url.contains("/interaction/"), "{asked:?}");
@@ -75,7 +87,6 @@ impl Provider {
 
 impl Drop for Provider {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.stop();
     }
 }
