@@ -73,6 +73,14 @@ export const teamsQuery = queryOptions({
   staleTime: 5 * 60_000,
 });
 
+const namesOf = (teams: Team[]): readonly string[] => teams.map((t) => t.name);
+const NO_TEAMS: readonly string[] = [];
+
+/** Of all teams that there are. */
+export function useTeamNames(): readonly string[] {
+  return useQuery({ ...teamsQuery, select: namesOf }).data ?? NO_TEAMS;
+}
+
 const parentsOf = (teams: Team[]): Parents =>
   new Map(teams.flatMap((t) => (t.parent ? [[t.name, t.parent] as const] : [])));
 

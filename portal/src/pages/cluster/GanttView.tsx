@@ -1,11 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { asApiError } from "@/api/error";
+import { useTeamNames } from "@/api/session";
 import type { LeaseList, Node } from "@/api/types";
 import { useGo } from "@/app/routes";
 import { EmptyState, ErrorState, Note, Panel, Segmented, Skeleton } from "@/design";
 import { clock, gpus } from "@/lib/format";
 import { useNow } from "@/lib/now";
+import { teamOrder } from "@/lib/tones";
 import { Gantt, type GanttBar, type GanttRow } from "@/viz/gantt/Gantt";
 import { rackOf } from "./model";
 import { leasesQuery } from "./routes";
@@ -16,6 +18,7 @@ const SPANS = [
   { value: "168", label: "7 d" },
   { value: "720", label: "30 d" },
 ] as const;
+const HOUR = 3_600_000;
 type SpanId = (typeof SPANS)[number]["value"];
 
 /** What ran, runs and will run where. */
@@ -27,7 +30,11 @@ export function GanttView({ nodes }: { nodes: readonly Node[] | undefined }) {
   const query = useQuery({ ...leasesQuery(from), queryKey: ["leases", span] });
   const go = useGo();
   const rows = useMemo(() => rowsOf(nodes ?? [], query.data), [nodes, query.data]);
-  const bars = useMemo(() => (query.data ? barsOf(query.data) : []), [query.data]);
+  const all = useTeamNames();
+  const here = useMemo(() => new Set(query.data && teamsOf(query.data)), [query.data]);
+  const teams = useMemo(() => teamOrder(all, [...here]), [all, here]);
+  const bars = useMemo(() => (query.data ? barsOf(query.data, teams) : []), [query.data, teams]);
+  const first = useMemo(() => firstView(bars, now, Number(span) * HOUR), [bars, now, span]);
   return (
     <Panel
       title="Past, running and promised"
@@ -42,11 +49,20 @@ export function GanttView({ nodes }: { nodes: readonly Node[] | undefined }) {
       ) : (
         <div className="flex flex-col gap-2">
           <Gantt
+            key={span}
+            first={first}
             title="Jobs on nodes over time"
             rows={rows}
             bars={bars}
             now={now}
             height={560}
+            keys={
+              here.size > 8
+                ? []
+                : teams.flatMap((team, tone) =>
+                    here.has(team) ? [{ label: team || "other teams", tone }] : [],
+                  )
+            }
             onOpen={(bar) => {
               const job = bar.id.split("|")[1];
               if (job) go(`/jobs/${job}`);
@@ -70,6 +86,13 @@ export function GanttView({ nodes }: { nodes: readonly Node[] | undefined }) {
   );
 }
 
+/** The time that was chosen, and half as much ahead: one long limit would leave no room for the past. */
+function firstView(bars: readonly GanttBar[], now: number, span: number) {
+  const last = bars.reduce((most, bar) => Math.max(most, bar.to ?? 0, bar.expected ?? 0), now);
+  const ahead = Math.min(Math.max((last - now) * 1.05, span * 0.05), span / 2);
+  return { from: now - span, to: now + ahead };
+}
+
 function rowsOf(nodes: readonly Node[], list: LeaseList | undefined): GanttRow[] {
   const known = new Map<string, GanttRow>(
     nodes.map((node) => [node.name, { id: node.name, label: node.name, group: rackOf(node) }]),
@@ -82,10 +105,16 @@ function rowsOf(nodes: readonly Node[], list: LeaseList | undefined): GanttRow[]
   );
 }
 
-export function barsOf(list: LeaseList): GanttBar[] {
-  const teams = [
-    ...new Set([...list.leases, ...list.promised].map((one) => one.team ?? "")),
-  ].sort();
+function teamsOf(list: LeaseList): string[] {
+  return [...list.leases, ...list.promised].map((one) => one.team ?? "");
+}
+
+function gpusText(milli: number): string {
+  return milli === 0 ? "no GPU" : `${gpus(milli)} ${milli === 1000 ? "GPU" : "GPUs"}`;
+}
+
+/** `teams` in the order of their colours. */
+export function barsOf(list: LeaseList, teams: readonly string[]): GanttBar[] {
   const tone = (team: string | null | undefined) => teams.indexOf(team ?? "") % 8;
   const ms = (at: string | null | undefined) => (at ? Date.parse(at) : null);
   const leases = list.leases.map(
@@ -95,7 +124,7 @@ export function barsOf(list: LeaseList): GanttBar[] {
       from: Date.parse(lease.from),
       to: ms(lease.to),
       kind: lease.state === "ended" ? "past" : "running",
-      label: `${lease.name ?? "another team's job"}, ${gpus(lease.gpus_milli)} GPUs`,
+      label: `${lease.name ?? "another team's job"}, ${gpusText(lease.gpus_milli)}`,
       tone: tone(lease.team),
       expected: ms(lease.expected_to),
     }),

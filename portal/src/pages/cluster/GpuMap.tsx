@@ -1,10 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import { useTeamNames } from "@/api/session";
 import type { Gpu, Node } from "@/api/types";
 import { useGo } from "@/app/routes";
 import { EmptyState, ErrorNote, Note, Panel, Segmented, Select, Skeleton } from "@/design";
 import { relative } from "@/lib/format";
 import { useNow } from "@/lib/now";
+import { teamOrder } from "@/lib/tones";
 import { ClusterMap, type MapTarget } from "@/viz/heat-map/ClusterMap";
 import { rasterOf } from "@/viz/heat-map/raster";
 import { TimeMap } from "@/viz/heat-map/TimeMap";
@@ -96,7 +98,8 @@ function Now({
 }) {
   const go = useGo();
   const now = useNow(60_000);
-  const teams = useMemo(() => teamsOf(gpus), [gpus]);
+  const all = useTeamNames();
+  const teams = useMemo(() => teamOrder(all, teamsOf(gpus)), [all, gpus]);
   const map = useMemo(
     () => mapOf(gpus, nodes, figure, teams, now),
     [gpus, nodes, figure, teams, now],

@@ -45,7 +45,7 @@ export function NodeDrawer({
           <Facts
             items={[
               ["GPUs", `${gpus(node.gpus_milli)}, ${gpus(node.free_milli)} free`],
-              ["Costs", <Money key="price" micros={node.price_micros_per_hour} rate />],
+              ["Price", <Money key="price" micros={node.price_micros_per_hour} rate />],
               node.cpu_milli != null && [
                 "CPU",
                 `${gpus(node.cpu_milli)} cores, ${gpus(node.cpu_free_milli)} free`,

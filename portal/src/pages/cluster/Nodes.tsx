@@ -10,7 +10,7 @@ import {
   Cut,
   EmptyState,
   ErrorNote,
-  Gpu,
+  Figure,
   Money,
   None,
   StateBadge,
@@ -57,6 +57,12 @@ export function NodeActions({ node }: { node: Node }) {
       {draining && <DrainDialog node={node.name} onClose={() => setDraining(false)} />}
       {error && <ErrorNote error={error} />}
     </span>
+  );
+}
+
+function Cores({ milli }: { milli: number }) {
+  return (
+    <Figure value={gpus(Math.round(milli / 100) * 100)} unit={milli === 1000 ? "core" : "cores"} />
   );
 }
 
@@ -108,7 +114,7 @@ const COLUMNS: Column<Node>[] = [
   },
   {
     id: "use",
-    header: "In use",
+    header: "GPUs in use",
     cell: (n) => (
       <Bar
         label={`${gpus(n.gpus_milli - n.free_milli)} of ${gpus(n.gpus_milli)} GPUs are held or out of use`}
@@ -122,8 +128,8 @@ const COLUMNS: Column<Node>[] = [
   },
   {
     id: "free",
-    header: "Free",
-    cell: (n) => <Gpu milli={n.free_milli} />,
+    header: "GPUs free",
+    cell: (n) => <Figure value={gpus(n.free_milli)} unit="free" />,
     value: (n) => n.free_milli / 1000,
     width: 80,
     align: "right",
@@ -134,9 +140,9 @@ const COLUMNS: Column<Node>[] = [
   {
     id: "cpu",
     header: "CPU free",
-    cell: (n) => (n.cpu_free_milli == null ? <None /> : gpus(n.cpu_free_milli)),
+    cell: (n) => (n.cpu_free_milli == null ? <None /> : <Cores milli={n.cpu_free_milli} />),
     value: (n) => n.cpu_free_milli,
-    width: 76,
+    width: 88,
     align: "right",
     narrow: "hide",
   },
@@ -151,7 +157,7 @@ const COLUMNS: Column<Node>[] = [
   },
   {
     id: "price",
-    header: "Costs",
+    header: "Price",
     cell: (n) => <Money micros={n.price_micros_per_hour} rate />,
     value: (n) => n.price_micros_per_hour / 1e6,
     width: 88,
@@ -171,7 +177,7 @@ const COLUMNS: Column<Node>[] = [
   },
   {
     id: "actions",
-    header: "Change",
+    header: "Actions",
     cell: (n) => <NodeActions node={n} />,
     width: 148,
     align: "right",

@@ -21,7 +21,7 @@ import { gpus as gpuText, percent, plural } from "@/lib/format";
 import { DrainDialog } from "./DrainDialog";
 import { GanttView } from "./GanttView";
 import { GpuMap } from "./GpuMap";
-import { sumsOf } from "./model";
+import { sumsOf, usual } from "./model";
 import { NodeDrawer } from "./NodeDrawer";
 import { NODE_COLUMNS, NodeTable } from "./Nodes";
 import type { ClusterSearch } from "./search";
@@ -84,7 +84,7 @@ export default function ClusterPage() {
               <GpuMap
                 gpus={gpus.data}
                 nodes={nodes.data}
-                figure={search.figure ?? "utilization"}
+                figure={search.figure ?? usual(gpus.data ?? [])}
                 onFigure={(figure) => change({ figure })}
                 selected={selected}
                 onSelect={setSelected}
@@ -131,21 +131,35 @@ function Head({
       <Stat label="Held" note={sums.all > 0 ? percent((100 * sums.held) / sums.all) : undefined}>
         {gpuText(sums.held)}
       </Stat>
-      <Stat label="Free now">{gpuText(sums.free)}</Stat>
-      <Stat label="Mean utilization" note={sums.utilization === null ? "not measured" : undefined}>
+      <Stat
+        label="Free now"
+        note={sums.all > 0 ? percent((100 * sums.free) / sums.all) : undefined}
+      >
+        {gpuText(sums.free)}
+      </Stat>
+      <Stat
+        label="Mean utilization"
+        note={sums.utilization === null ? "not measured" : "of measured GPUs"}
+      >
         {percent(sums.utilization)}
       </Stat>
       <Stat
         label="Held but idle"
         {...(sums.idle > 0 && { tone: "warn" as const })}
-        note={sums.idle > 0 ? <Money micros={sums.idleMicros} rate /> : "10 min and more"}
+        note={sums.idle > 0 ? <Money micros={sums.idleMicros} rate /> : "for 10 m or more"}
       >
         {gpuText(sums.idle)}
       </Stat>
       <Stat
         label="Out of use"
         {...(sums.out > 0 && { tone: "bad" as const })}
-        note={sick > 0 ? `${plural(sick, "node")} in trouble` : undefined}
+        note={
+          sick > 0
+            ? `${plural(sick, "node")} in trouble`
+            : sums.out > 0
+              ? "drained or failed"
+              : "all work"
+        }
       >
         {gpuText(sums.out)}
       </Stat>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Gpu, Node } from "@/api/types";
-import { mapOf, rackOf, stateOf, sumsOf, teamsOf, words } from "./model";
+import { mapOf, rackOf, stateOf, sumsOf, teamsOf, usual, words } from "./model";
 
 const gpu = (over: Partial<Gpu>): Gpu =>
   ({
@@ -59,4 +59,10 @@ test("a GPU of another team says no name", () => {
     holders: [{ ...(holder as object), name: "", team: "" } as never],
   });
   expect(words(strange)).toEqual(["a job of another team"]);
+});
+
+test("without measurements the map shows teams first", () => {
+  expect(usual([gpu(held), gpu({})])).toBe("team");
+  expect(usual([gpu({ ...held, utilization: 80 }), gpu({})])).toBe("utilization");
+  expect(usual([gpu({})])).toBe("utilization");
 });

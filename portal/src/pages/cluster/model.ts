@@ -26,6 +26,12 @@ export function stateOf(gpu: Gpu, node: Node | undefined): GpuState {
   return "free";
 }
 
+/** What the map shows first: without any measurement, who has the GPUs says more than hatching. */
+export function usual(gpus: readonly Gpu[]): FigureId {
+  const held = gpus.some((gpu) => gpu.holders.length > 0);
+  return held && gpus.every((gpu) => gpu.utilization == null) ? "team" : "utilization";
+}
+
 /** Teams in a fixed order, so that a team keeps its hue while others come and go. */
 export function teamsOf(gpus: readonly Gpu[]): string[] {
   return [...new Set(gpus.flatMap((g) => g.holders.map((h) => h.team)))].filter(Boolean).sort();

@@ -39,7 +39,7 @@ export function IdlePanel({
   const waste = found?.causes.reduce((sum, cause) => sum + cause.amount_micros, 0) ?? 0;
   return (
     <Panel
-      title="Idle, by cause"
+      title="Idle and lost, by cause"
       actions={
         found && (
           <span className="text-muted">

@@ -29,7 +29,7 @@ const COLUMNS: Column<CostLine>[] = [
   },
   {
     id: "for",
-    header: "For",
+    header: "Duration",
     cell: (l) => <Span from={l.from} to={l.to} />,
     value: (l) => (Date.parse(l.to) - Date.parse(l.from)) / 1000,
     width: 80,

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { costQuery } from "@/api/queries";
-import { useMay } from "@/api/session";
+import { useMay, useTeamNames } from "@/api/session";
 import type { CostReport, CostRow, CostSeries } from "@/api/types";
 import {
   Button,
@@ -25,7 +25,8 @@ import {
   Table,
   TextLink,
 } from "@/design";
-import { count, money, percent } from "@/lib/format";
+import { count, money, percent, plural } from "@/lib/format";
+import { teamOrder } from "@/lib/tones";
 import { StackColumns } from "@/viz/stack-bar/StackColumns";
 import { Budgets } from "./Budgets";
 import { IdlePanel } from "./IdlePanel";
@@ -119,7 +120,7 @@ export default function CostsPage() {
           <Head report={report.data} />
         )}
         <Panel title={`By day and ${by}`}>
-          <Columns series={series.data} error={series.error} />
+          <Columns by={by} series={series.data} error={series.error} />
         </Panel>
         <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <Panel title={`By ${by}`} flush>
@@ -154,28 +155,49 @@ function Head({ report }: { report: CostReport | undefined }) {
   const all = report.total_micros + report.idle_micros;
   return (
     <Stats>
-      <Stat label="Spent by jobs" note={`${count(jobs)} jobs`}>
+      <Stat label="Spent by jobs" note={plural(jobs, "job")}>
         <Money micros={report.total_micros} />
       </Stat>
       <Stat
         label="Paid for, not allocated"
-        note={all > 0 ? `${percent((100 * report.idle_micros) / all)} of all` : undefined}
+        note={
+          all > 0
+            ? `${percent((100 * report.idle_micros) / all)} of ${money(all)} in all`
+            : undefined
+        }
       >
         <Money micros={report.idle_micros} />
       </Stat>
-      <Stat label="GPU-hours">{count(Math.round(hours))}</Stat>
-      <Stat label="A GPU-hour costs">
+      <Stat label="GPU-hours" note="held by jobs">
+        {count(Math.round(hours))}
+      </Stat>
+      <Stat label="Price of a GPU-hour" note="on average">
         {hours > 0.01 ? <Money micros={Math.round(report.total_micros / hours)} /> : <None />}
       </Stat>
       {report.energy_mj != null && (
-        <Stat label="Energy of the GPUs">{`${(report.energy_mj / 3.6e9).toFixed(1)} kWh`}</Stat>
+        <Stat label="Energy" note="drawn by the GPUs">
+          {energy(report.energy_mj)}
+        </Stat>
       )}
     </Stats>
   );
 }
 
-function Columns({ series, error }: { series: CostSeries | undefined; error: unknown }) {
-  const shaped = useMemo(() => series && columnsOf(series), [series]);
+function Columns({
+  by,
+  series,
+  error,
+}: {
+  by: By;
+  series: CostSeries | undefined;
+  error: unknown;
+}) {
+  const teams = useTeamNames();
+  const order = useMemo(
+    () => (by === "team" && series ? teamOrder(teams, series.keys) : undefined),
+    [by, series, teams],
+  );
+  const shaped = useMemo(() => series && columnsOf(series, order), [series, order]);
   if (error) return <ErrorNote error={error} />;
   if (!shaped) return <Skeleton height={200} />;
   if (shaped.points.every((point) => point.values.every((value) => value === 0)))
@@ -193,12 +215,13 @@ function Columns({ series, error }: { series: CostSeries | undefined; error: unk
   );
 }
 
-export function columnsOf(series: CostSeries) {
+/** `order` says which colour a key has; its place where left out. */
+export function columnsOf(series: CostSeries, order: readonly string[] = series.keys) {
   const others = series.points.some((p) => p.others_micros !== 0);
   const idle = series.points.some((p) => p.idle_micros !== 0);
   const keys = [
-    ...series.keys.map((key, tone) => ({ key, label: key || "none", tone })),
-    ...(others ? [{ key: "\u0000others", label: "others", tone: 7 }] : []),
+    ...series.keys.map((key) => ({ key, label: key || "none", tone: order.indexOf(key) })),
+    ...(others ? [{ key: "\u0000others", label: "others", tone: 7, quiet: true }] : []),
     ...(idle ? [{ key: "\u0000idle", label: "not allocated", tone: 7, hatched: true }] : []),
   ];
   const points = series.points.map((point) => ({
@@ -232,15 +255,18 @@ function Breakdown({
   onOpen: (key: string) => void;
 }) {
   const key = (row: CostRow) => row[by] ?? "";
-  const columns: Column<CostRow>[] = [
+  const all: Column<CostRow>[] = [
     {
       id: "key",
       header: capital(by),
       cell: (r) =>
         by === "job" && key(r) ? (
-          <TextLink to="/jobs/$job" params={{ job: key(r) }}>
-            {key(r)}
-          </TextLink>
+          <span className="flex min-w-0 items-baseline gap-1.5">
+            <TextLink to="/jobs/$job" params={{ job: key(r) }} className="min-w-0 truncate">
+              <bdi>{r.name ?? key(r)}</bdi>
+            </TextLink>
+            {r.name && <span className="shrink-0 text-12 text-faint">{key(r)}</span>}
+          </span>
         ) : (
           <Cut>{key(r) || "none"}</Cut>
         ),
@@ -276,7 +302,7 @@ function Breakdown({
     {
       id: "energy",
       header: "Energy",
-      cell: (r) => (r.energy_mj == null ? <None /> : `${(r.energy_mj / 3.6e9).toFixed(2)} kWh`),
+      cell: (r) => (r.energy_mj == null ? <None /> : energy(r.energy_mj)),
       value: (r) => (r.energy_mj == null ? null : r.energy_mj / 3.6e9),
       width: 90,
       align: "right",
@@ -286,7 +312,7 @@ function Breakdown({
     {
       id: "share",
       header: "Share",
-      cell: (r) => (total > 0 ? percent((100 * (r.amount_micros ?? 0)) / total) : <None />),
+      cell: (r) => (total > 0 ? part((r.amount_micros ?? 0) / total) : <None />),
       width: 64,
       align: "right",
       narrow: "hide",
@@ -303,6 +329,8 @@ function Breakdown({
       sortFirst: "desc",
     },
   ];
+  // A job is one job.
+  const columns = by === "job" ? all.filter((c) => c.id !== "jobs") : all;
   return (
     <Table
       id={`costs-${by}`}
@@ -322,4 +350,17 @@ function Breakdown({
       }
     />
   );
+}
+
+/** `0 %` of money that was spent would be wrong. */
+function part(share: number): string {
+  return share > 0 && share < 0.005 ? "<\u00a01\u00a0%" : percent(100 * share);
+}
+
+/** Thousandths of joules as `312.4 kWh` or `11.4 MWh`. */
+function energy(mj: number): string {
+  const kwh = mj / 3.6e9;
+  return kwh >= 9_999.5
+    ? `${count(kwh / 1000, 1)}\u00a0MWh`
+    : `${count(kwh, kwh < 10 ? 2 : 1)}\u00a0kWh`;
 }

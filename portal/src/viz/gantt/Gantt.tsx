@@ -16,7 +16,7 @@ import { fit, point, useRedraw, useSize, widest } from "../common/canvas";
 import { HiddenTable, Readout, Tip } from "../common/parts";
 import { clamp, momentText } from "../common/scale";
 import { useInk } from "../common/theme";
-import { GanttKey } from "./GanttKey";
+import { GanttKey, type GanttTone } from "./GanttKey";
 import "./gantt.css";
 import {
   type BarHit,
@@ -43,9 +43,13 @@ export interface GanttProps {
   /** The part of time in sight; all where left out, and then the chart keeps its own. */
   view?: View | undefined;
   onView?: ((view: View) => void) | undefined;
+  /** What is seen until somebody zooms; all where left out. */
+  first?: View | undefined;
   /** The most pixels it may take; more rows are scrolled. */
   height?: number | undefined;
   lane?: number | undefined;
+  /** What the colours mean. */
+  keys?: readonly GanttTone[] | undefined;
   tooltip?: ((bar: GanttBar, row: GanttRow) => ReactNode) | undefined;
   onOpen?: ((bar: GanttBar) => void) | undefined;
 }
@@ -68,7 +72,7 @@ export function Gantt(props: GanttProps) {
   const layout = useMemo(() => layoutGantt(rows, bars, now, lane), [rows, bars, now, lane]);
   const limits: View = { from: layout.from, to: layout.to + (layout.to - layout.from) * 0.02 };
   const [own, setOwn] = useState<View | null>(null);
-  const view = props.view ?? own ?? limits;
+  const view = props.view ?? own ?? props.first ?? limits;
   const height = Math.min(props.height ?? 420, AXIS + layout.height);
   const names = useMemo(
     () =>
@@ -243,7 +247,7 @@ export function Gantt(props: GanttProps) {
   return (
     <div className="viz-frame viz-gantt">
       <div className="viz-gantt-head">
-        <GanttKey />
+        <GanttKey tones={props.keys} />
         <div className="viz-gantt-buttons">
           <button
             type="button"

@@ -1,8 +1,13 @@
 // What the kinds of bars look like.
 
-import { Patterns } from "../common/parts";
+import { Patterns, Swatch } from "../common/parts";
 
-export function GanttKey() {
+export interface GanttTone {
+  label: string;
+  tone: number;
+}
+
+export function GanttKey({ tones = [] }: { tones?: readonly GanttTone[] | undefined }) {
   return (
     <ul className="viz-legend viz-gantt-key">
       <li>
@@ -32,6 +37,14 @@ export function GanttKey() {
         </Box>
         reserved
       </li>
+      {tones.map((one) => (
+        <li key={one.label}>
+          <Swatch tone={one.tone} />
+          <span className="viz-cut" title={one.label}>
+            {one.label}
+          </span>
+        </li>
+      ))}
     </ul>
   );
 }

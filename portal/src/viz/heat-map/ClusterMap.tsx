@@ -19,7 +19,6 @@ import { HeatLegend } from "./HeatLegend";
 import "./heat-map.css";
 import {
   cellAt,
-  HEAD,
   type Hit,
   hitMap,
   layoutMap,
@@ -72,7 +71,8 @@ export function ClusterMap(props: ClusterMapProps) {
   const over = useRef<HTMLCanvasElement>(null);
   const { width } = useSize(frame);
   const gpus = nodes.reduce((sum, node) => sum + node.gpus.length, 0);
-  const basic = props.pitch ?? (gpus > 1024 ? 14 : gpus > 400 ? 18 : 22);
+  const basic =
+    props.pitch ?? (gpus > 1024 ? 14 : gpus > 400 ? 18 : gpus > 64 || width < 480 ? 22 : 28);
   const label = useMemo(
     () => labelWidth(nodes, ink, basic, width),
     [nodes, ink, basic, width, redraw],
@@ -305,24 +305,27 @@ export function draw(
     c.textAlign = "left";
     c.fillText(clip(rack.name, rack.width, heads), rack.x, rack.y + 8);
     c.font = nameFont(ink, pitch);
-    rack.nodes.forEach((index, row) => {
+    for (const index of rack.nodes) {
       const node = nodes[index];
-      if (!node) return;
-      const y = rack.y + HEAD + row * pitch;
+      const place = layout.placeOf[index];
+      if (!node || !place) continue;
+      const y = place.top;
+      const tall = place.lines * pitch;
       const picked = selected?.has(node.id);
       if (picked) {
         c.fillStyle = ink.accentSoft;
-        c.fillRect(rack.x, y - 1, rack.width, pitch);
+        c.fillRect(rack.x, y - 1, rack.width, tall);
         c.fillStyle = ink.accent;
-        c.fillRect(rack.x, y - 1, 2, pitch);
+        c.fillRect(rack.x, y - 1, 2, tall);
       }
       const down = node.gpus.length > 0 && node.gpus.every((g) => g.state === "failed");
       c.fillStyle = down ? ink.bad : picked ? ink.text : ink.textMuted;
       c.fillText(clip(node.name, label - 10, names), rack.x + (picked ? 6 : 0), y + cell / 2 + 0.5);
       node.gpus.forEach((gpu, i) => {
-        painter.cell(gpu, rack.x + label + i * pitch, y, cell);
+        const line = Math.floor(i / layout.per);
+        painter.cell(gpu, rack.x + label + (i % layout.per) * pitch, y + line * pitch, cell);
       });
-    });
+    }
   }
 }
 

@@ -46,6 +46,25 @@ describe("the map", () => {
       1, 2, 5, 6,
     ]);
   });
+  it("puts GPUs of a large node on lines that fit, and finds each of them there", () => {
+    const large = [64, 8, 64].map((length) => ({ rack: "", gpus: { length } }));
+    const map = layoutMap(large, 700, 20, 80);
+    expect(map.racks[0]?.width).toBeLessThanOrEqual(700);
+    large.forEach((node, n) => {
+      for (let gpu = 0; gpu < node.gpus.length; gpu++) {
+        const at = cellAt(map, { node: n, gpu });
+        expect(at.x + map.cell).toBeLessThanOrEqual(700);
+        expect(at.y + map.cell).toBeLessThanOrEqual(map.height);
+        expect(hitMap(map, large, at.x + 9, at.y + 9)).toEqual({ node: n, gpu });
+      }
+    });
+    const go = (node: number, gpu: number, dx: number, dy: number) =>
+      moveOn(map, large, { node, gpu }, dx, dy);
+    expect(go(0, 3, 0, 1)).toEqual({ node: 0, gpu: 27 });
+    expect(go(0, 51, 0, 1)).toEqual({ node: 1, gpu: 3 });
+    expect(go(2, 3, 0, -1)).toEqual({ node: 1, gpu: 3 });
+    expect(go(1, 3, 0, -1)).toEqual({ node: 0, gpu: 51 });
+  });
   it("lets arrows leave a rack at its edges", () => {
     const go = (node: number, gpu: number, dx: number, dy: number) =>
       moveOn(layout, nodes, { node, gpu }, dx, dy);

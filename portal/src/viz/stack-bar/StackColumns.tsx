@@ -147,7 +147,12 @@ function Box({ id, k, index }: { id: string; k: StackKey; index: number }) {
   // Not by its key: an address of a pattern cannot have every character.
   const pattern = `${id}-${index}`;
   return (
-    <svg className={toneClass(k.tone ?? index)} width="10" height="10" aria-hidden="true">
+    <svg
+      className={k.quiet ? "viz-tone-quiet" : toneClass(k.tone ?? index)}
+      width="10"
+      height="10"
+      aria-hidden="true"
+    >
       {k.hatched && <Patterns id={pattern} />}
       <rect className={k.hatched ? "viz-stack-hollow" : "viz-stack-part"} width="10" height="10" />
       {k.hatched && <rect fill={`url(#${pattern}-hatch)`} width="10" height="10" />}
@@ -232,7 +237,7 @@ function draw(c: CanvasRenderingContext2D, d: Drawing): void {
       sum += value;
       const tall = Math.max(bottom - y(sum), 0.5);
       const key = d.keys[k];
-      const colour = seriesColour(ink, key?.tone ?? k);
+      const colour = key?.quiet ? ink.lineStrong : seriesColour(ink, key?.tone ?? k);
       if (key?.hatched) {
         c.fillStyle = ink.surface;
         c.fillRect(x, y(sum), wide, tall);

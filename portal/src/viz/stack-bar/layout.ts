@@ -55,6 +55,8 @@ export interface StackKey {
   label: string;
   tone?: number | undefined;
   hatched?: boolean | undefined;
+  /** All the rest: without a hue of its own. */
+  quiet?: boolean | undefined;
 }
 
 export interface StackPoint {
