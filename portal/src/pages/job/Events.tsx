@@ -23,7 +23,7 @@ export default function Events({ job }: { job: Job }) {
   const all = merged([...happenings(drawn ?? []), ...people.rows, ...live]);
   if (all.length === 0 && !array) return <EmptyState title="Nothing has happened yet" />;
   return (
-    <div className="flex max-w-240 flex-col gap-3 p-4">
+    <div className="flex flex-col gap-3 p-4">
       <ol
         aria-label="Events"
         className="divide-y divide-line rounded-md border border-line bg-surface empty:hidden"

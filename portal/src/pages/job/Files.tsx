@@ -145,9 +145,10 @@ function columnsOf(job: string, path: string, onLarge: (file: JobFile) => void):
     },
     {
       id: "download",
-      header: "Get",
-      width: 56,
-      narrow: "hide",
+      header: "Download",
+      width: 88,
+      align: "right",
+      narrow: "end",
       cell: (e) =>
         e.kind !== "file" ? null : isTooLarge(e.bytes) ? (
           <Button look="quiet" size="sm" icon={Download} iconOnly onClick={() => onLarge(e)}>

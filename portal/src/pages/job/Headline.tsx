@@ -24,16 +24,16 @@ export function Headline({ job }: { job: Job }) {
       label="Cost so far → projected"
       note={
         p.most === undefined
-          ? "it has no time limit that is known"
+          ? "no time limit is known"
           : p.projected === p.most
-            ? "when it runs until its time limit"
+            ? "if it runs until its time limit"
             : `at most ${money(p.most)}, at its time limit`
       }
     >
-      <span className="max-sm:text-14">
+      <span className="max-sm:block max-sm:text-14 max-sm:leading-5">
         <Money micros={job.cost_micros} />
         {p.projected !== undefined && p.projected > 0 && (
-          <span className="text-muted">
+          <span className="text-muted max-sm:block">
             {" → ~"}
             <Money micros={p.projected} />
           </span>
@@ -77,7 +77,7 @@ function Starts({ job }: { job: Job }) {
   const place = position
     ? `${ordinal(position)}${why && why.waiting > 0 ? ` of ${why.waiting}` : ""} in ${job.team}`
     : undefined;
-  const note = [p90 && `90\u00a0%: ${clock(p90, now)}`, place].filter(Boolean).join(" · ");
+  const note = [p90 && `90\u00a0% chance by ${clock(p90, now)}`, place].filter(Boolean).join(" · ");
   if (job.state === "paused")
     return (
       <Stat label="Next" note="It waits until it is resumed">
@@ -115,7 +115,7 @@ function Ends({ job, p, now }: { job: Job; p: ReturnType<typeof useProjection>; 
       </Stat>
     );
   const started = millis(job.started);
-  const ran = started === undefined ? undefined : `runs for ${span(Math.max(0, now - started))}`;
+  const ran = started === undefined ? undefined : `${span(Math.max(0, now - started))} so far`;
   if (job.state === "starting" || p.endsAt === undefined)
     return (
       <Stat
@@ -125,7 +125,7 @@ function Ends({ job, p, now }: { job: Job; p: ReturnType<typeof useProjection>; 
         {job.state === "starting" ? "now" : <Span from={job.started ?? null} />}
       </Stat>
     );
-  const how = p.basis === "limit" ? "at its time limit" : "as jobs like it did";
+  const how = p.basis === "limit" ? "at its time limit" : "judged by similar jobs";
   return (
     <Stat label="Ends about" note={cut([ran, how].filter(Boolean).join(" · "))}>
       {clock(p.endsAt, now)}

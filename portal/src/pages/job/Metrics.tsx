@@ -25,7 +25,7 @@ import type { JobSearch } from "./search";
 
 const route = getRouteApi("/jobs/$job");
 const SPANS = [
-  { value: "15m", label: "15 min", ms: 900_000 },
+  { value: "15m", label: "15 m", ms: 900_000 },
   { value: "1h", label: "1 h", ms: 3_600_000 },
   { value: "6h", label: "6 h", ms: 21_600_000 },
   { value: "1d", label: "1 d", ms: 86_400_000 },
@@ -76,7 +76,7 @@ export default function Metrics({ job, search }: { job: Job; search: JobSearch }
           </Button>
         )}
         <span className="text-12 text-muted">
-          A point is {span(interval(figures.data))}. Drag over a chart to zoom all of them.
+          Resolution {span(interval(figures.data))}. Drag over a chart to zoom all of them.
         </span>
       </div>
       <Summary data={figures.data} job={job} />
@@ -132,7 +132,7 @@ function Summary({ data, job }: { data: JobFigures; job: Job }) {
   const kwh = s.energy_joules == null ? undefined : s.energy_joules / 3.6e6;
   return (
     <Stats>
-      <Stat label="MFU" note="share of the largest throughput, estimated">
+      <Stat label="MFU" note="model FLOPs utilization, estimated">
         {percent(s.mfu == null ? undefined : s.mfu / 10)}
       </Stat>
       <Stat
@@ -146,7 +146,7 @@ function Summary({ data, job }: { data: JobFigures; job: Job }) {
       >
         {span(s.idle_ms)}
       </Stat>
-      <Stat label="Energy" note="of its GPUs">
+      <Stat label="Energy" note="drawn by its GPUs">
         {kwh === undefined ? "–" : `${kwh < 10 ? kwh.toFixed(2) : Math.round(kwh)} kWh`}
       </Stat>
     </Stats>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { JobFigures } from "@/api/types";
-import { aligned, charts, MOST_LINES } from "./figures";
+import { aligned, charts, MOST_LINES, overall } from "./figures";
 
 const line = (figure: string, values: (number | null)[]) => ({
   figure,
@@ -69,4 +69,11 @@ test("points of different sets meet on one grid", () => {
     [1, 2, null],
     [3, null, 4],
   ]);
+});
+
+test("all GPUs of a job together are a mean between the least and the most", () => {
+  const found = overall(data([gpu(0, [100, 900]), gpu(1, [300, 500])]), "utilization");
+  expect(found).toMatchObject({ mean: [20, 70], least: [10, 50], most: [30, 90] });
+  expect(found?.last).toBe("70\u00a0%");
+  expect(overall(data([gpu(0, [100, 900])]), "power")).toBeUndefined();
 });

@@ -25,9 +25,11 @@ interface Spec {
   scale: number;
   unit: (value: number) => string;
   max?: number;
+  /** The least that the axis reaches to: a thousandth of a core is no mountain. */
+  least?: number;
 }
 
-const watts = (v: number) => `${v >= 100 ? Math.round(v) : v.toFixed(1)}\u00a0W`;
+const watts = (v: number) => `${v >= 100 || v === 0 ? Math.round(v) : v.toFixed(1)}\u00a0W`;
 const cores = (v: number) => {
   const text = v >= 10 ? v.toFixed(0) : String(Number(v.toFixed(v < 0.1 ? 3 : 2)));
   return `${text}\u00a0cores`;
@@ -120,6 +122,7 @@ const SPECS: Spec[] = [
     figures: [{ name: "cpu" }],
     scale: 0.001,
     unit: cores,
+    least: 1,
   },
   {
     id: "memory",
@@ -206,10 +209,49 @@ export function charts(data: JobFigures): Chart[] {
       series,
       unit: spec.unit,
       min: 0,
-      max: spec.max,
+      max: spec.max ?? reached(rows, spec.least),
     });
   }
   return out;
+}
+
+function reached(rows: (number | null)[][], least: number | undefined): number | undefined {
+  if (least === undefined) return undefined;
+  return rows.every((row) => row.every((v) => v === null || v < least)) ? least : undefined;
+}
+
+export interface Overall {
+  title: string;
+  times: number[];
+  mean: (number | null)[];
+  least: (number | null)[];
+  most: (number | null)[];
+  /** The latest mean, as text. */
+  last: string;
+  unit: (value: number) => string;
+}
+
+/** One figure of all GPUs of a job together; nothing where it was not measured. */
+export function overall(data: JobFigures, id: string): Overall | undefined {
+  const spec = SPECS.find((s) => s.id === id);
+  const raws = spec ? rawOf(data, spec) : [];
+  if (!spec || raws.length === 0) return undefined;
+  const { times, rows } = aligned(raws, interval(data));
+  const [mean, least, most] = summed(rows, "").map((s) => [...s.values]) as [
+    Overall["mean"],
+    Overall["least"],
+    Overall["most"],
+  ];
+  const last = mean.findLast((v) => v !== null) ?? null;
+  return {
+    title: spec.title,
+    times,
+    mean,
+    least,
+    most,
+    last: last === null ? "–" : spec.unit(last),
+    unit: spec.unit,
+  };
 }
 
 /** Sets of points have times of their own, off by moments: they are laid on one grid of steps. */

@@ -54,9 +54,9 @@ export interface Happening {
 }
 
 const TOLD: Record<Segment["state"], string> = {
-  waiting: "Waits",
-  starting: "Starts",
-  running: "Runs",
+  waiting: "Waits in line",
+  starting: "Has its GPUs, and starts",
+  running: "Runs its command",
   saving: "Saves",
   stopping: "Stops",
   preempted: "Was preempted",

@@ -265,14 +265,10 @@ function drawLabels(u: uPlot, o: OptionInput): void {
     ctx.strokeStyle = w.colour;
     ctx.lineWidth = 1.5 * ratio;
     ctx.beginPath();
-    const start = Math.min(w.x, edge);
-    if (Math.abs(start - edge) < 3 * ratio) {
-      ctx.moveTo(edge + 2 * ratio, w.y);
-      ctx.lineTo(edge + 12 * ratio, y);
-    } else {
-      ctx.moveTo(edge + 4 * ratio, y);
-      ctx.lineTo(edge + 12 * ratio, y);
-    }
+    // A line to a label that lies far from its value would look like data that falls.
+    const near = Math.abs(w.x - edge) < 3 * ratio && Math.abs(w.y - y) < 6 * ratio;
+    ctx.moveTo(edge + (near ? 2 : 4) * ratio, near ? w.y : y);
+    ctx.lineTo(edge + 12 * ratio, y);
     ctx.stroke();
     ctx.fillStyle = o.ink.textMuted;
     ctx.fillText(w.label, edge + 16 * ratio, y + 0.5 * ratio);

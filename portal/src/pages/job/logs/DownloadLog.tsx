@@ -46,7 +46,11 @@ export function DownloadLog({
   };
   return (
     <Button look="quiet" icon={Download} onClick={() => void go()}>
-      {lines === undefined ? "Download" : `${count(lines)} lines; stop`}
+      {lines === undefined ? (
+        <span className="max-sm:sr-only">Download</span>
+      ) : (
+        `${count(lines)} lines; stop`
+      )}
     </Button>
   );
 }

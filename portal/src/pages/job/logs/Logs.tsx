@@ -59,12 +59,12 @@ export default function Logs({
           value={search.q}
           onChange={(q) => set({ q: q || undefined })}
           slash={false}
-          className="w-64 max-md:w-full"
+          className="w-64 max-md:w-0 max-md:min-w-32 max-md:flex-1"
         />
-        <span className="flex-1" />
+        <span className="flex-1 max-md:hidden" />
         {!whole && (
           <Button look="quiet" onClick={() => setWhole(true)}>
-            Load from the first line
+            From the start
           </Button>
         )}
         <DownloadLog job={job} attempt={search.attempt} task={search.task} rank={search.rank} />

@@ -33,7 +33,7 @@ export function About({ job }: { job: Job }) {
           ],
           ["Submitted", <Time key="at" at={job.submitted} as="both" />],
           Boolean(job.url) && [
-            "Answers at",
+            "URL",
             <span key="url" className="wrap-anywhere">
               {/^https?:\/\//.test(job.url ?? "") ? (
                 <a

@@ -1,5 +1,6 @@
+import { lazy, Suspense } from "react";
 import type { Job } from "@/api/types";
-import { Note, TextLink } from "@/design";
+import { Note, Skeleton, TextLink } from "@/design";
 import { useOutlook } from "../data";
 import { Headline } from "../Headline";
 import { HOLDS } from "../project";
@@ -10,6 +11,8 @@ import { Elements } from "./Elements";
 import { PlacementPanel } from "./Placement";
 import { TimelinePanel } from "./TimelinePanel";
 import { WhyPanel } from "./WhyPanel";
+
+const GpuPanel = lazy(() => import("./GpuPanel"));
 
 export function Overview({ job, array }: { job: Job; array: boolean }) {
   const { file } = useOutlook(job);
@@ -29,6 +32,17 @@ export function Overview({ job, array }: { job: Job; array: boolean }) {
         <div className="flex min-w-0 flex-col gap-4">
           {waits && <WhyPanel job={job} />}
           {array ? <Elements job={job} /> : <TimelinePanel job={job} />}
+          {!array && job.gpus_milli > 0 && job.started && (
+            <Suspense
+              fallback={
+                <div data-skeleton aria-busy="true">
+                  <Skeleton height={198} />
+                </div>
+              }
+            >
+              <GpuPanel job={job} />
+            </Suspense>
+          )}
           {HOLDS.has(job.state) && !array && <Checkpoint job={job} file={file} />}
           {!array && job.attempts > 0 && <PlacementPanel job={job} />}
         </div>

@@ -92,8 +92,9 @@ function Clears({ reason }: { reason: Reason }) {
   );
 }
 
+/** Within a sentence; GPUs stay GPUs. */
 function lower(text: string) {
-  return text.charAt(0).toLowerCase() + text.slice(1);
+  return /^[A-Z][a-z]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
 
 function Start({ model, why, now }: { model: WhyModel; why: Why; now: number }) {
@@ -116,8 +117,8 @@ function Start({ model, why, now }: { model: WhyModel; why: Why; now: number }) 
         {" "}
         (
         {model.p90 === undefined
-          ? "90 %: later than can be foreseen"
-          : `90 %: ${clock(model.p90, now)}`}
+          ? "the latest start cannot be foreseen"
+          : `90\u00a0% chance by ${clock(model.p90, now)}`}
         )
       </span>
       {why.clears && (
