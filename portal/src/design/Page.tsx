@@ -90,7 +90,12 @@ export function PageHeader({
       </h1>
       {badge}
       {subtitle && <div className="min-w-0 truncate text-muted">{subtitle}</div>}
-      {actions && <div className="ml-auto flex flex-wrap items-center gap-2">{actions}</div>}
+      {actions && (
+        // On a phone several buttons stand below the title, and there at its left.
+        <div className="ml-auto flex flex-wrap items-center gap-2 max-sm:has-[>button:nth-of-type(2)]:ml-0">
+          {actions}
+        </div>
+      )}
     </header>
   );
 }

@@ -1,5 +1,5 @@
 import { CircleAlert, RotateCw } from "lucide-react";
-import type { ReactNode } from "react";
+import { createContext, type ReactNode, useState } from "react";
 import { type ApiError, asApiError } from "@/api/error";
 import { cx } from "@/lib/cx";
 import { Button } from "./Button";
@@ -18,6 +18,7 @@ export function Skeleton({
   return (
     <span
       aria-hidden
+      data-skeleton
       className={cx(
         "block animate-[pulse_1.6s_ease-in-out_infinite] rounded-sm bg-surface-2",
         className,
@@ -133,6 +134,9 @@ export function Note({ tone = "info", children }: { tone?: "info" | "warn"; chil
   );
 }
 
+/** The right end of a panel's head, for the tools of what the panel holds; none outside of panels. */
+export const PanelHead = createContext<HTMLElement | null | undefined>(undefined);
+
 /** A group of things on a page: a heading, what belongs beside it, and a hairline around. */
 export function Panel({
   title,
@@ -146,6 +150,7 @@ export function Panel({
   /** Without padding: for tables and lists. */
   flush?: boolean;
 }) {
+  const [head, setHead] = useState<HTMLElement | null>(null);
   return (
     <section
       className="min-w-0 overflow-hidden rounded-md border border-line bg-surface"
@@ -154,8 +159,11 @@ export function Panel({
       <header className="flex min-h-9 flex-wrap items-center gap-x-2 border-line border-b px-3 max-md:py-1">
         <h2 className="min-w-0 flex-1 truncate font-medium text-13 max-md:min-w-fit">{title}</h2>
         {actions}
+        <div ref={setHead} className="empty:hidden" />
       </header>
-      <div className={flush ? undefined : "p-3"}>{children}</div>
+      <PanelHead value={head}>
+        <div className={flush ? undefined : "p-3"}>{children}</div>
+      </PanelHead>
     </section>
   );
 }

@@ -1,13 +1,22 @@
 import { columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
+import {
+  type ReactNode,
+  useCallback,
+  useContext,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { cx } from "@/lib/cx";
 import { count } from "@/lib/format";
 import { useStored } from "@/lib/stored";
 import { typing } from "./Drawer";
-import { ErrorNote, ErrorState } from "./States";
+import { ErrorNote, ErrorState, PanelHead } from "./States";
 import { Head, NarrowRow, SkeletonRows, TableBar, WideRow } from "./TableParts";
-import { between, type Column } from "./table-model";
+import { between, type Column, says } from "./table-model";
 
 export type { Column } from "./table-model";
 export { sorted } from "./table-model";
@@ -61,10 +70,13 @@ export function Table<T>(props: TableProps<T>) {
   const { id, label, rowId, onOpen, open, onSelect, more, fit, sort } = props;
   const selected = props.selected ?? NO_SELECTION;
   const rows = props.rows ?? (NO_ROWS as readonly T[]);
+  const inPanel = useContext(PanelHead) !== undefined;
   const domId = useId();
   const scroller = useRef<HTMLDivElement>(null);
   const narrow = useNarrow(scroller);
-  const rowHeight = narrow ? 56 : props.compact ? 28 : 32;
+  // Of a short list all rows are here: they say whether any has a second line.
+  const second = !fit || rows.some((row) => props.columns.some((c) => isMeta(c, row)));
+  const rowHeight = narrow ? (second ? 56 : 44) : props.compact ? 28 : 32;
 
   const [chosen, setChosen] = useStored<Record<string, boolean>>(`table:${id}`, NO_CHOICE);
   const visibility = useMemo(() => {
@@ -217,7 +229,14 @@ export function Table<T>(props: TableProps<T>) {
   const bar = props.toolbar || props.csv || props.bulk;
 
   return (
-    <div className={cx("flex min-h-0 min-w-0 flex-col", !fit && "flex-1")}>
+    // In a panel the rows begin where its heading does.
+    <div
+      className={cx(
+        "flex min-h-0 min-w-0 flex-col",
+        inPanel ? "[--edge:12px]" : "[--edge:16px]",
+        !fit && "flex-1",
+      )}
+    >
       {bar && (
         <TableBar
           {...props}
@@ -345,6 +364,10 @@ export function Table<T>(props: TableProps<T>) {
 }
 
 const NO_CHOICE: Record<string, boolean> = {};
+
+function isMeta<T>(column: Column<T>, row: T): boolean {
+  return column.narrow === "meta" && says(column, row);
+}
 
 /** Whether there is too little room for columns: the table's own width counts, not the window's. */
 function useNarrow(ref: React.RefObject<HTMLDivElement | null>) {

@@ -1,15 +1,16 @@
 import { ArrowDown, ArrowUp, Columns3, Download } from "lucide-react";
-import { Fragment, type MouseEvent, type ReactNode } from "react";
+import { Fragment, type MouseEvent, type ReactNode, useContext } from "react";
+import { createPortal } from "react-dom";
 import { csv, download } from "@/lib/csv";
 import { cx } from "@/lib/cx";
 import { count, plural } from "@/lib/format";
 import { Button } from "./Button";
 import { Checkbox } from "./Field";
 import { Popover } from "./Overlay";
-import { Skeleton } from "./States";
+import { PanelHead, Skeleton } from "./States";
 import type { TableProps } from "./Table";
 import { Tooltip } from "./Tooltip";
-import { type Column, nextSort, sortOf } from "./table-model";
+import { type Column, nextSort, says, sortOf } from "./table-model";
 
 /** Filters at the left, columns and CSV at the right; what can be done with a selection in its place. */
 export function TableBar<T>({
@@ -39,10 +40,16 @@ export function TableBar<T>({
 }) {
   const some = selected.size > 0 && bulk;
   const known = total ?? (more?.has ? undefined : rows?.length);
-  return (
+  const head = useContext(PanelHead);
+  // Without filters it would be a line of its own for two icons: the panel's head has room for them.
+  const inHead = !toolbar && !some && head;
+  const bar = (
     <div
       data-table-bar
-      className={cx("flex shrink-0 items-start gap-2 px-4", fit ? "py-1" : "min-h-10 pb-2")}
+      className={cx(
+        "flex shrink-0 items-start gap-2",
+        inHead ? "-mr-1.5" : fit ? "px-4 py-1" : "min-h-10 px-4 pb-2",
+      )}
     >
       {some ? (
         <div
@@ -59,7 +66,9 @@ export function TableBar<T>({
           </Button>
         </div>
       ) : (
-        <div className="flex min-h-7 min-w-0 flex-1 flex-wrap items-center gap-2">{toolbar}</div>
+        !inHead && (
+          <div className="flex min-h-7 min-w-0 flex-1 flex-wrap items-center gap-2">{toolbar}</div>
+        )
       )}
       {known !== undefined && rows && (
         <span className="self-start py-1.5 text-12 text-muted leading-4 tabular-nums max-md:hidden">
@@ -111,6 +120,7 @@ export function TableBar<T>({
       )}
     </div>
   );
+  return inHead ? createPortal(bar, inHead) : bar;
 }
 
 export function Head<T>({
@@ -134,7 +144,7 @@ export function Head<T>({
       <div
         role="row"
         aria-rowindex={1}
-        className="grid h-8 items-center border-line border-b px-2 text-12 text-muted"
+        className="grid h-8 items-center border-line border-b px-[calc(var(--edge)-8px)] text-12 text-muted"
         style={{ gridTemplateColumns: template }}
       >
         {all && (
@@ -244,7 +254,7 @@ export function WideRow(p: RowProps) {
   return (
     <div
       {...rowProps(p)}
-      className={cx(look(p), "grid items-center px-2")}
+      className={cx(look(p), "grid items-center px-[calc(var(--edge)-8px)]")}
       style={{
         gridTemplateColumns: p.template,
         height: p.height,
@@ -267,14 +277,20 @@ export function WideRow(p: RowProps) {
 
 /** Two lines: what names it and its main figure, then the rest. */
 export function NarrowRow(p: RowProps) {
-  // A dash says nothing where no column has a head.
-  const says = (c: Column<unknown>) => !c.value || (c.value(p.row) ?? "") !== "";
   const of = (place: Column<unknown>["narrow"]) =>
-    p.columns.filter((c) => c.narrow === place && says(c));
+    p.columns.filter((c) => c.narrow === place && says(c, p.row));
+  // What has no value are buttons: taller than a line of text, so they have both lines to stand in.
+  const buttons = of("end").filter((c) => !c.value);
+  const meta = of("meta");
   return (
     <div
       {...rowProps(p)}
-      className={cx(look(p), "flex items-center gap-2 pr-4", p.onToggle ? "pl-1" : "pl-4")}
+      data-narrow
+      className={cx(
+        look(p),
+        "flex items-center gap-2 pr-(--edge)",
+        p.onToggle ? "pl-1" : "pl-(--edge)",
+      )}
       style={{ height: p.height, transform: `translateY(${p.top}px)` }}
     >
       {p.onToggle && <Box {...p} />}
@@ -285,15 +301,24 @@ export function NarrowRow(p: RowProps) {
             row={p.row}
             className="flex min-w-0 flex-1 gap-2 font-medium"
           />
-          <Cells columns={of("end")} row={p.row} className="flex shrink-0 gap-2" />
+          <Cells
+            columns={of("end").filter((c) => c.value)}
+            row={p.row}
+            className="flex shrink-0 items-center gap-2"
+          />
         </div>
-        <Cells
-          columns={of("meta")}
-          row={p.row}
-          className="flex min-w-0 items-center gap-1.5 text-12 text-muted"
-          dots
-        />
+        {meta.length > 0 && (
+          <Cells
+            columns={meta}
+            row={p.row}
+            className="flex min-w-0 items-center gap-1.5 text-12 text-muted"
+            dots
+          />
+        )}
       </div>
+      {buttons.length > 0 && (
+        <Cells columns={buttons} row={p.row} className="flex shrink-0 items-center gap-1" />
+      )}
     </div>
   );
 }
@@ -370,7 +395,9 @@ export function SkeletonRows<T>({
           key={i}
           className={cx(
             "border-line border-b",
-            narrow ? "flex flex-col justify-center gap-2 px-4" : "grid items-center px-2",
+            narrow
+              ? "flex flex-col justify-center gap-2 px-(--edge)"
+              : "grid items-center px-[calc(var(--edge)-8px)]",
           )}
           style={narrow ? { height } : { height, gridTemplateColumns: template }}
         >

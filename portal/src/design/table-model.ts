@@ -26,6 +26,11 @@ export interface Column<T> {
   hint?: string;
 }
 
+/** Whether a cell has something to say: a dash says nothing where no column has a head. */
+export function says<T>(column: Column<T>, row: T): boolean {
+  return !column.value || (column.value(row) ?? "") !== "";
+}
+
 /** `-cost` and `cost`, as the address has them. */
 export function sortOf(sort: string | undefined): { key: string; desc: boolean } | undefined {
   if (!sort) return undefined;
