@@ -77,11 +77,11 @@ export const schedules = (world) =>
   }));
 
 const DEEDS = [
-  ["submit_job", "job", "done"],
-  ["stop_job", "job", "done"],
-  ["set_budget", "queue nlp", "done"],
-  ["drain_node", "node n13", "done"],
-  ["create_token", "user lee", "done"],
+  ["submit_job", "job", "ok"],
+  ["stop_job", "job", "ok"],
+  ["set_budget", "queue nlp", "ok"],
+  ["drain_node", "node n13", "ok"],
+  ["create_token", "user lee", "ok"],
   ["set_policy", "policy", "BRT0006"],
 ];
 export const audit = (world, query) => {
@@ -108,7 +108,7 @@ export const audit = (world, query) => {
       (row) =>
         (!who || row.who === who) &&
         (!what || row.what.includes(what)) &&
-        (!query.get("refused") || row.outcome !== "done"),
+        (!query.get("refused") || row.outcome !== "ok"),
     ),
     next: null,
   };

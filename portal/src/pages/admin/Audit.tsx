@@ -37,15 +37,15 @@ const COLUMNS: Column<AuditRow>[] = [
   {
     id: "who",
     header: "Who",
-    cell: (r) => <Cut>{r.who}</Cut>,
+    cell: (r) => (r.who ? <Cut>{r.who}</Cut> : <None />),
     value: (r) => r.who,
     width: 120,
     narrow: "meta",
   },
   {
     id: "what",
-    header: "What",
-    cell: (r) => <Cut>{r.what}</Cut>,
+    header: "Action",
+    cell: (r) => <Mono cut>{r.what}</Mono>,
     value: (r) => r.what,
     width: 150,
     grow: 1,
@@ -54,7 +54,7 @@ const COLUMNS: Column<AuditRow>[] = [
   },
   {
     id: "target",
-    header: "To what",
+    header: "Target",
     cell: (r) => (r.target ? <Cut>{r.target}</Cut> : <None />),
     value: (r) => r.target,
     width: 150,
@@ -64,9 +64,9 @@ const COLUMNS: Column<AuditRow>[] = [
   {
     id: "outcome",
     header: "Outcome",
-    cell: (r) => <Cut>{r.outcome}</Cut>,
+    cell: (r) => <Outcome row={r} />,
     value: (r) => r.outcome,
-    width: 100,
+    width: 160,
     narrow: "hide",
   },
   {
@@ -88,6 +88,11 @@ const COLUMNS: Column<AuditRow>[] = [
     narrow: "hide",
   },
 ];
+
+function Outcome({ row }: { row: AuditRow }) {
+  if (row.outcome === "ok") return <span className="text-muted">done</span>;
+  return <Cut className="text-bad">{`✕ ${row.outcome}`}</Cut>;
+}
 
 /** Who did what, and whether the log is whole. */
 export function Audit({
@@ -157,7 +162,7 @@ export function Audit({
               className="w-36"
             />
             <SearchInput
-              label="What"
+              label="Action"
               slash={false}
               value={what}
               onChange={(to) => onSearch({ what: to || undefined })}
@@ -186,9 +191,9 @@ export function Audit({
                 ["From", row.from],
                 ["By", row.method],
                 ["Token", row.token ? <Mono key="token">{row.token}</Mono> : <None key="token" />],
-                ["What", row.what],
-                ["To what", row.target || <None key="target" />],
-                ["Outcome", row.outcome],
+                ["Action", row.what],
+                ["Target", row.target || <None key="target" />],
+                ["Outcome", <Outcome key="outcome" row={row} />],
               ]}
             />
             {row.detail && (

@@ -44,7 +44,7 @@ const COLUMNS: Column<ConfigEntry>[] = [
     header: "From",
     cell: (e) => <Cut>{e.source}</Cut>,
     value: (e) => e.source,
-    width: 120,
+    width: 180,
     narrow: "end",
   },
 ];
@@ -62,16 +62,22 @@ export function Health() {
   const sick = nodes.data?.filter((node) => ["failed", "troubled"].includes(node.state));
   return (
     <Section id="health" command="berth config server">
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid gap-4 lg:grid-cols-2 xl:grid-cols-3">
         <Panel title="Server">
           {ready.error ? (
             <ErrorNote error={ready.error} onRetry={() => void ready.refetch()} />
           ) : ready.data ? (
             <Facts
               items={[
-                ["Takes requests", ready.data.ok ? "✓ yes" : "✕ no"],
+                ["Requests", ready.data.ok ? <Fine key="ok">accepted</Fine> : "✕ refused"],
                 ["Version", version.data?.version ?? "–"],
-                ...Object.entries(ready.data.parts).map(([part, state]) => [part, state] as const),
+                ...Object.entries(ready.data.parts).map(
+                  ([part, state]) =>
+                    [
+                      part.charAt(0).toUpperCase() + part.slice(1),
+                      state ? state : <Fine key={part}>works</Fine>,
+                    ] as const,
+                ),
               ]}
             />
           ) : (
@@ -89,7 +95,10 @@ export function Health() {
             {sick?.map((node) => (
               <li key={node.name}>
                 <Note tone="warn">
-                  ✕ {node.name} {node.state === "failed" ? "has failed" : "is in trouble"}
+                  <span aria-hidden className="text-bad">
+                    ✕
+                  </span>{" "}
+                  {node.name} {node.state === "failed" ? "has failed" : "is in trouble"}
                   {node.trouble ? `: ${node.trouble}` : "."}
                 </Note>
               </li>
@@ -118,8 +127,8 @@ export function Health() {
             </p>
           ) : (
             <p className="text-muted">
-              A copy of the database while the server runs. <code>berth backup</code> does the same
-              by the clock.
+              Copies the database while the server runs. To back up on a schedule, run{" "}
+              <code className="text-12">berth backup</code> from cron.
             </p>
           )}
         </Panel>
@@ -145,5 +154,16 @@ export function Health() {
         </Panel>
       </div>
     </Section>
+  );
+}
+
+function Fine({ children }: { children: string }) {
+  return (
+    <>
+      <span aria-hidden className="text-good">
+        ✓
+      </span>{" "}
+      {children}
+    </>
   );
 }

@@ -54,7 +54,7 @@ export function People() {
     },
     {
       id: "cluster",
-      header: "In the cluster",
+      header: "Cluster role",
       cell: (u) => (u.cluster_role ? ROLE_WORDS[u.cluster_role] : <None />),
       value: (u) => u.cluster_role,
       width: 120,
@@ -62,7 +62,7 @@ export function People() {
     },
     {
       id: "teams",
-      header: "In teams",
+      header: "Teams",
       cell: (u) =>
         u.teams.length === 0 ? (
           <None />
@@ -100,7 +100,7 @@ export function People() {
       ),
       width: 72,
       align: "right",
-      narrow: "hide",
+      narrow: "end",
     },
   ];
   return (

@@ -86,17 +86,22 @@ export function PolicyAndQueues() {
           {policy.error && <ErrorNote error={policy.error} onRetry={() => void policy.refetch()} />}
           {policy.isPending && <Skeleton height={60} />}
           {policy.data && (
-            <Facts
-              items={Object.entries(policy.data.knobs).map(([knob, value]) => [
-                knob,
-                <span key={knob}>
-                  <code className="text-12">{value}</code>
-                  {policy.data.changed.includes(knob) && (
-                    <span className="ml-2 text-12 text-muted">changed</span>
-                  )}
-                </span>,
-              ])}
-            />
+            <div className="grid items-start gap-x-8 gap-y-1.5 lg:grid-cols-2 xl:grid-cols-3">
+              {inThree(Object.entries(policy.data.knobs)).map((knobs) => (
+                <Facts
+                  key={knobs[0]?.[0]}
+                  items={knobs.map(([knob, value]) => [
+                    knob,
+                    <span key={knob}>
+                      <code className="text-12">{value}</code>
+                      {policy.data.changed.includes(knob) && (
+                        <span className="ml-2 text-12 text-muted">changed</span>
+                      )}
+                    </span>,
+                  ])}
+                />
+              ))}
+            </div>
           )}
         </Panel>
         {manages.ok && reads.ok ? (
@@ -109,6 +114,12 @@ export function PolicyAndQueues() {
       </div>
     </Section>
   );
+}
+
+/** Read downwards, one column after the other. */
+function inThree<T>(all: readonly T[]): T[][] {
+  const tall = Math.ceil(all.length / 3);
+  return [0, 1, 2].map((i) => all.slice(i * tall, (i + 1) * tall)).filter((c) => c.length > 0);
 }
 
 function Documents() {
@@ -171,7 +182,7 @@ function Documents() {
                 void world.refetch();
               }}
             >
-              As it is
+              Reset
             </Button>
             <Button size="sm" busy={diff.isPending} onClick={show}>
               Show changes

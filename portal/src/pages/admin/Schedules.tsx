@@ -91,7 +91,7 @@ export function Schedules() {
     },
     {
       id: "user",
-      header: "Of",
+      header: "Owner, team",
       cell: (s) => <Cut>{`${s.user}, ${s.team}`}</Cut>,
       value: (s) => `${s.user}, ${s.team}`,
       width: 130,
@@ -99,7 +99,7 @@ export function Schedules() {
     },
     {
       id: "act",
-      header: "Change",
+      header: "Actions",
       cell: (s) => {
         const allowed = may("SchedulesManage", { team: s.team, user: s.user });
         return (
@@ -129,7 +129,7 @@ export function Schedules() {
       },
       width: 88,
       align: "right",
-      narrow: "hide",
+      narrow: "end",
     },
   ];
   return (

@@ -63,7 +63,7 @@ export function Secrets() {
     },
     {
       id: "created",
-      header: "Set",
+      header: "Updated",
       cell: (s) => <Time at={s.created} />,
       value: (s) => s.created,
       width: 100,
@@ -72,7 +72,7 @@ export function Secrets() {
     },
     {
       id: "act",
-      header: "Change",
+      header: "Actions",
       cell: (s) => {
         const allowed = may("SecretsManage", { team: s.team });
         return (

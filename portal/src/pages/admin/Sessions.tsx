@@ -4,7 +4,18 @@ import { useState } from "react";
 import { api, data } from "@/api/client";
 import { useChange } from "@/api/queries";
 import type { OpenSession } from "@/api/types";
-import { Button, type Column, Confirm, Cut, EmptyState, None, Table, Time } from "@/design";
+import {
+  Button,
+  type Column,
+  Confirm,
+  Cut,
+  EmptyState,
+  None,
+  Table,
+  Time,
+  Tooltip,
+} from "@/design";
+import { browserOf } from "./browser";
 import { Section } from "./Layout";
 
 const sessionsQuery = queryOptions({
@@ -50,7 +61,14 @@ export function Sessions() {
     {
       id: "agent",
       header: "Browser",
-      cell: (s) => (s.agent ? <Cut>{s.agent}</Cut> : <None />),
+      cell: (s) =>
+        s.agent ? (
+          <Tooltip text={s.agent}>
+            <span className="block truncate">{browserOf(s.agent)}</span>
+          </Tooltip>
+        ) : (
+          <None />
+        ),
       value: (s) => s.agent,
       width: 160,
       grow: 2,
@@ -75,7 +93,7 @@ export function Sessions() {
     },
     {
       id: "expires",
-      header: "Ends",
+      header: "Expires",
       cell: (s) => <Time at={s.expires} />,
       value: (s) => s.expires,
       width: 100,
@@ -90,7 +108,7 @@ export function Sessions() {
           {`End the session of ${s.user}`}
         </Button>
       ),
-      width: 56,
+      width: 64,
       align: "right",
       narrow: "end",
     },

@@ -97,7 +97,7 @@ export function Teams() {
         )
       }
     >
-      <div className="grid gap-4 lg:grid-cols-2">
+      <div className="grid items-start gap-4 lg:grid-cols-2">
         <Panel title="Teams" flush>
           <Table
             id="admin-teams"

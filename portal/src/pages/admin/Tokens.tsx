@@ -28,7 +28,7 @@ import { Section } from "./Layout";
 const SCOPES: { value: Scope; label: string }[] = [
   { value: "read", label: "Reads only" },
   { value: "jobs", label: "Reads, and runs jobs" },
-  { value: "all", label: "Whatever you may do" },
+  { value: "all", label: "All that its owner may" },
 ];
 const LASTS = [
   { value: "1d", label: "a day" },
@@ -70,7 +70,7 @@ export function Tokens() {
     },
     {
       id: "user",
-      header: "Of",
+      header: "Owner",
       cell: (t) => <Cut>{t.user}</Cut>,
       value: (t) => t.user,
       width: 110,
@@ -78,10 +78,10 @@ export function Tokens() {
     },
     {
       id: "scope",
-      header: "May",
+      header: "Scope",
       cell: (t) => SCOPES.find((s) => s.value === t.scope)?.label ?? t.scope,
       value: (t) => t.scope,
-      width: 150,
+      width: 170,
       narrow: "meta",
     },
     {
@@ -103,7 +103,7 @@ export function Tokens() {
     },
     {
       id: "expires",
-      header: "Ends",
+      header: "Expires",
       cell: (t) => (t.expires ? <Time at={t.expires} /> : "never"),
       value: (t) => t.expires,
       width: 100,
@@ -121,16 +121,16 @@ export function Tokens() {
     },
     {
       id: "end",
-      header: "End",
+      header: "Revoke",
       cell: (t) =>
         stateOf(t) === "active" && (
           <Button size="sm" look="quiet" icon={Ban} iconOnly onClick={() => setEnding(t)}>
-            {`End token ${t.name}`}
+            {`Revoke token ${t.name}`}
           </Button>
         ),
-      width: 56,
+      width: 72,
       align: "right",
-      narrow: "hide",
+      narrow: "end",
     },
   ];
   return (
@@ -175,14 +175,14 @@ export function Tokens() {
       <Confirm
         open={ending !== undefined}
         onClose={() => setEnding(undefined)}
-        title={`End token ${ending?.name}?`}
+        title={`Revoke token ${ending?.name}?`}
         loses={[
           { what: "Programs and browsers that use it are signed out at once" },
           {
             what: "Tokens that its user made with it are revoked with it, and those made with these",
           },
         ]}
-        verb="End token"
+        verb="Revoke token"
         onConfirm={() => revoke.mutateAsync(ending?.id ?? "")}
       />
     </Section>
@@ -223,7 +223,7 @@ function NewToken({ open, onClose, user }: { open: boolean; onClose: () => void;
               disabled={!name}
               onClick={() => make.mutate(undefined)}
             >
-              Make token
+              Create token
             </Button>
           </>
         )
@@ -249,10 +249,10 @@ function NewToken({ open, onClose, user }: { open: boolean; onClose: () => void;
           <Field label="Name" hint="What it is for: laptop, ci, prometheus">
             {(p) => <Input {...p} value={name} onChange={(e) => setName(e.target.value)} />}
           </Field>
-          <Field label="May">
+          <Field label="Scope">
             {(p) => <Select {...p} options={SCOPES} value={scope} onChange={setScope} />}
           </Field>
-          <Field label="Ends after">
+          <Field label="Expires after">
             {(p) => <Select {...p} options={LASTS} value={lasts} onChange={setLasts} />}
           </Field>
           {make.error && <ErrorNote error={make.error} />}
