@@ -6,9 +6,11 @@ import { head } from "./vite/theme.ts";
 // `npm run dev` talks to the server at BERTH_URL, or to the stand-in of `npm run mock`.
 const target = process.env.BERTH_URL ?? "http://127.0.0.1:7119";
 const token = process.env.BERTH_TOKEN;
-const proxy: Record<string, ProxyOptions> = {
-  "/v1": { target, headers: token ? { authorization: `Bearer ${token}` } : {} },
+const proxied: ProxyOptions = {
+  target,
+  headers: token ? { authorization: `Bearer ${token}` } : {},
 };
+const proxy: Record<string, ProxyOptions> = { "/v1": proxied, "/readyz": proxied };
 
 export default defineConfig({
   plugins: [react(), tailwindcss(), head()],

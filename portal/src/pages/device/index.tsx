@@ -11,9 +11,11 @@ const route = getRouteApi("/device");
 export default function DevicePage() {
   const { code } = route.useSearch();
   useEffect(() => {
-    document.title = "Sign in the command line · Berth";
+    document.title = "Sign in to the command line · Berth";
   }, []);
-  return <Card title="Sign in the command line">{code ? <Approve code={code} /> : <Enter />}</Card>;
+  return (
+    <Card title="Sign in to the command line">{code ? <Approve code={code} /> : <Enter />}</Card>
+  );
 }
 
 function Enter() {
@@ -25,7 +27,7 @@ function Enter() {
   };
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
-      <Field label="Code" hint="As berth login shows it.">
+      <Field label="Code" hint="The code that berth login shows">
         {(field) => (
           <Input
             {...field}

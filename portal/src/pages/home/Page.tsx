@@ -165,7 +165,7 @@ function MyFigures({
         </Link>
       </Stat>
       <Stat
-        label="I spent today"
+        label="My spend today"
         note={
           rate > 0 ? (
             <>
@@ -183,7 +183,7 @@ function MyFigures({
         </Link>
       </Stat>
       <Stat
-        label="This week"
+        label="My spend this week"
         note={
           spent.week ? (
             <Figure

@@ -3,11 +3,12 @@ import { useMemo } from "react";
 import { helpPage } from "@/api/error";
 import { useAlerts } from "@/api/live";
 import { gpusQuery, nodesQuery } from "@/api/queries";
-import { Bar, Cut, ErrorNote, LinkButton, Panel, Span, StateBadge, TextLink, Time } from "@/design";
-import { count, gpus as gpuText } from "@/lib/format";
+import { Bar, Cut, ErrorNote, Panel, Span, StateBadge, TextLink, Time } from "@/design";
+import { count, gpus as gpuText, plural } from "@/lib/format";
+import { Sentence } from "../new-job/sentence";
 import { ClusterFigures, LONGEST } from "./cluster-figures";
 import { Group, JobName, Nothing, RowsSkeleton } from "./parts";
-import { byModel, troubleOf } from "./supply";
+import { arrayOf, byModel, grouped, troubleOf } from "./supply";
 
 const MOST = 6;
 
@@ -16,11 +17,15 @@ export function ClusterSection() {
   return (
     <Group title="Cluster">
       <ClusterFigures />
-      <div className="grid gap-4 lg:grid-cols-2">
-        <FreePanel />
-        <TroublePanel />
-        <LongestPanel />
-        <AlertsPanel />
+      <div className="grid items-start gap-4 lg:grid-cols-2">
+        <div className="flex min-w-0 flex-col gap-4">
+          <FreePanel />
+          <LongestPanel />
+        </div>
+        <div className="flex min-w-0 flex-col gap-4">
+          <TroublePanel />
+          <AlertsPanel />
+        </div>
       </div>
     </Group>
   );
@@ -34,9 +39,9 @@ function FreePanel() {
       title="Free GPUs"
       flush
       actions={
-        <LinkButton size="sm" look="quiet" to="/cluster">
+        <TextLink to="/cluster" className="text-12">
           Cluster
-        </LinkButton>
+        </TextLink>
       }
     >
       {query.error && !query.data ? (
@@ -152,7 +157,8 @@ function TroublePanel() {
 function LongestPanel() {
   const query = useQuery(LONGEST);
   const jobs = useMemo(
-    () => [...(query.data?.jobs ?? [])].sort((a, b) => a.submitted.localeCompare(b.submitted)),
+    () =>
+      grouped([...(query.data?.jobs ?? [])].sort((a, b) => a.submitted.localeCompare(b.submitted))),
     [query.data],
   );
   return (
@@ -160,9 +166,9 @@ function LongestPanel() {
       title="Who waits longest"
       flush
       actions={
-        <LinkButton size="sm" look="quiet" to="/queue">
+        <TextLink to="/queue" className="text-12">
           Queue
-        </LinkButton>
+        </TextLink>
       }
     >
       {query.error && !query.data ? (
@@ -175,18 +181,20 @@ function LongestPanel() {
         <Nothing>No job waits.</Nothing>
       ) : (
         <ul className="divide-y divide-line">
-          {jobs.slice(0, MOST).map((j) => (
+          {jobs.slice(0, MOST).map(({ job: j, elements }) => (
             <li
               key={j.id}
               className="grid grid-cols-[minmax(0,1fr)_auto] items-baseline gap-x-3 px-3 py-1.5"
             >
-              <JobName id={j.id} name={j.name} />
+              <JobName id={elements > 1 ? arrayOf(j.id) : j.id} name={j.name} />
               <Span from={j.submitted} />
               <span
                 className="col-span-2 truncate text-12 text-muted"
                 title={j.reason ?? undefined}
               >
-                <bdi>{j.team}</bdi> · <bdi>{j.user}</bdi> · {j.reason}
+                <bdi>{j.team}</bdi> · <bdi>{j.user}</bdi> ·{" "}
+                {elements > 1 && `${plural(elements, "element")} · `}
+                {j.reason && <Sentence text={j.reason} />}
               </span>
             </li>
           ))}

@@ -223,7 +223,7 @@ function Never({ job }: { job: Job }) {
 }
 
 const AT_LIMIT: Record<string, string> = {
-  notify: "At the limit its people are told.",
+  notify: "At the limit its people are notified.",
   block: "At the limit nothing new starts.",
   lower_priority: "At the limit its jobs go after all others.",
   pause: "At the limit its jobs are saved and paused.",

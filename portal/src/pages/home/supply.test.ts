@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Gpu, Node } from "@/api/types";
-import { byModel, heldIdle, troubleOf } from "./supply";
+import { arrayOf, byModel, grouped, heldIdle, troubleOf } from "./supply";
 
 const gpu = (node: string, index: number, more: Partial<Gpu> = {}) =>
   ({
@@ -60,4 +60,13 @@ test("a job is idle when none of its GPUs computes, and never when that is not m
     new Set(["nlp"]),
   );
   expect(found).toEqual([{ job: "1", name: "job 1", team: "nlp", gpus: 2, rate: 4e6 }]);
+});
+
+test("elements of an array that wait are one entry, in the place of the first", () => {
+  const jobs = ["7_2", "9", "7_3", "12_0"].map((id) => ({ id }));
+  expect(grouped(jobs).map((g) => [arrayOf(g.job.id), g.elements])).toEqual([
+    ["7", 2],
+    ["9", 1],
+    ["12", 1],
+  ]);
 });

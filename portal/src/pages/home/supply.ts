@@ -91,3 +91,21 @@ export function heldIdle(gpus: readonly Gpu[], teams: ReadonlySet<string>): Held
     }
   return [...out.values()].filter((h) => !busy.has(h.job)).sort((a, b) => b.rate - a.rate);
 }
+
+/** The array of an element: `17` of `17_3`. */
+export function arrayOf(job: string): string {
+  return job.replace(/_\d+$/, "");
+}
+
+/** One entry for the elements of an array, in the place of its first. */
+export function grouped<T extends { id: string }>(
+  jobs: readonly T[],
+): { job: T; elements: number }[] {
+  const out = new Map<string, { job: T; elements: number }>();
+  for (const job of jobs) {
+    const known = out.get(arrayOf(job.id));
+    if (known) known.elements += 1;
+    else out.set(arrayOf(job.id), { job, elements: 1 });
+  }
+  return [...out.values()];
+}

@@ -2,10 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { gpusQuery, someJobsQuery } from "@/api/queries";
 import type { Budget } from "@/api/types";
-import { Bar, Cut, ErrorNote, LinkButton, Money, Panel, Span, TextLink } from "@/design";
+import { Bar, Cut, ErrorNote, Money, Panel, Skeleton, Span, TextLink } from "@/design";
 import { clock, money, percent, plural } from "@/lib/format";
 import { useNow } from "@/lib/now";
 import { idleQuery } from "../costs/routes";
+import { Sentence } from "../new-job/sentence";
 import { useBudgets, useHour, useRunsOut } from "./data";
 import { blockedOf, partOf, today } from "./needs";
 import { Group, Nothing, RowsSkeleton } from "./parts";
@@ -39,9 +40,9 @@ function BlockedPanel({ teams }: { teams: readonly string[] }) {
       title="People who wait"
       flush
       actions={
-        <LinkButton size="sm" look="quiet" to="/queue" search={one ? { queue: one } : {}}>
+        <TextLink to="/queue" search={one ? { queue: one } : {}} className="text-12">
           Queue
-        </LinkButton>
+        </TextLink>
       }
     >
       {query.error ? (
@@ -71,7 +72,12 @@ function BlockedPanel({ teams }: { teams: readonly string[] }) {
               </span>
               <span className="col-span-2 truncate text-12 text-muted">
                 {plural(p.jobs.length, "job")}
-                {p.jobs[0]?.reason && `: ${p.jobs[0].reason}`}
+                {p.jobs[0]?.reason && (
+                  <>
+                    {" · "}
+                    <Sentence text={p.jobs[0].reason} />
+                  </>
+                )}
               </span>
             </li>
           ))}
@@ -89,9 +95,9 @@ function BudgetsPanel({ teams }: { teams: readonly string[] }) {
       title="Budgets"
       flush
       actions={
-        <LinkButton size="sm" look="quiet" to="/costs">
+        <TextLink to="/costs" className="text-12">
           Costs
-        </LinkButton>
+        </TextLink>
       }
     >
       {mine.length === 0 ? (
@@ -106,6 +112,13 @@ function BudgetsPanel({ teams }: { teams: readonly string[] }) {
     </Panel>
   );
 }
+
+const AT_LIMIT: Record<string, string> = {
+  notify: "; its people were notified",
+  block: "; nothing new starts",
+  lower_priority: "; its jobs go after all others",
+  pause: "; its jobs are saved and paused",
+};
 
 function BudgetRow({ budget: b }: { budget: Budget }) {
   const now = useNow(60_000);
@@ -139,7 +152,7 @@ function BudgetRow({ budget: b }: { budget: Budget }) {
       <span className="text-12 text-muted">
         {percent(part)} spent
         {part >= 100
-          ? "; it acts now"
+          ? AT_LIMIT[b.action]
           : out
             ? `; runs out about ${clock(out, now)}`
             : out === null && b.period_to
@@ -193,8 +206,14 @@ function IdlePanel({ teams, all }: { teams: readonly string[]; all: boolean }) {
             </span>
           </li>
         ))}
-        {held.length === 0 && (
-          <li className="px-3 py-2 text-muted">No GPU is held and idle now.</li>
+        {gpus === undefined ? (
+          <li data-skeleton aria-busy="true" className="px-3 py-3">
+            <Skeleton width="60%" />
+          </li>
+        ) : (
+          held.length === 0 && (
+            <li className="px-3 py-2 text-muted">No GPU is held and idle now.</li>
+          )
         )}
         {rows.map(
           ([label, micros]) =>

@@ -16,7 +16,7 @@ import {
   TextLink,
   Time,
 } from "@/design";
-import { plural } from "@/lib/format";
+import { count, plural } from "@/lib/format";
 import { useNow } from "@/lib/now";
 import { TimelineSmall } from "@/viz/timeline/Timeline";
 import { JobActions } from "../job/Actions";
@@ -106,13 +106,13 @@ function Details({ job }: { job: Job }) {
           ["GPUs", job.gpus_milli > 0 ? <Gpu key="g" milli={job.gpus_milli} /> : "none"],
           job.on.length > 0 && ["Runs on", job.on.join(", ")],
           (HOLDS.has(job.state) || (over && Boolean(job.started))) && [
-            over ? "Ran" : "Runs for",
+            over ? "Ran for" : "Running for",
             <Span key="r" from={job.started ?? null} to={job.ended ?? null} />,
           ],
           ["Submitted", <Time key="s" at={job.submitted} as="both" />],
           Boolean(job.ended) && ["Ended", <Time key="x" at={job.ended} as="both" />],
           ["Priority", className(job.priority)],
-          ["Attempts", plural(job.attempts, "attempt")],
+          job.attempts > 0 && ["Attempts", count(job.attempts)],
           Boolean(job.project) && [
             "Project",
             <TextLink key="p" to="/jobs" search={{ project: job.project }}>
@@ -161,7 +161,7 @@ function Why({ job, now }: { job: Job; now: number }) {
           {model.p90 !== undefined && (
             <span className="font-normal text-muted">
               {" "}
-              (90&nbsp;%: <Time at={model.p90} as="clock" />)
+              (90&nbsp;% chance by <Time at={model.p90} as="clock" />)
             </span>
           )}
         </p>

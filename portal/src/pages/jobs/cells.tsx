@@ -51,7 +51,7 @@ export function Start({ job }: { job: Job }) {
   if (!job.eta) return <None />;
   const early = hour(job.eta);
   const late = job.eta_p90 ? beside(early, hour(job.eta_p90)) : "";
-  const words = `Starts about ${absolute(job.eta)}${job.eta_p90 ? `; 90 %: ${absolute(job.eta_p90)}` : ""}`;
+  const words = `Starts about ${absolute(job.eta)}${job.eta_p90 ? `; 90\u00a0% chance by ${absolute(job.eta_p90)}` : ""}`;
   return (
     <Tooltip text={words}>
       <span className="tabular-nums">

@@ -20,7 +20,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "id",
     header: "Job",
-    width: 66,
+    width: 76,
     sort: "id",
     sortFirst: "desc",
     narrow: "hide",
@@ -31,7 +31,7 @@ export const COLUMNS: readonly Column<Job>[] = [
     id: "name",
     header: "Name",
     width: 134,
-    grow: 4,
+    grow: 5,
     sort: "name",
     fixed: true,
     narrow: "title",
@@ -45,8 +45,8 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "user",
     header: "User",
-    width: 78,
-    grow: 2,
+    width: 88,
+    grow: 1,
     narrow: "meta",
     value: (j) => j.user,
     cell: (j) => <Cut className="text-muted">{j.user}</Cut>,
@@ -54,8 +54,8 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "team",
     header: "Team",
-    width: 66,
-    grow: 2,
+    width: 72,
+    grow: 1,
     narrow: "hide",
     value: (j) => j.team,
     cell: (j) => <Cut className="text-muted">{j.team}</Cut>,
@@ -67,9 +67,20 @@ export const COLUMNS: readonly Column<Job>[] = [
     align: "right",
     sort: "gpus",
     sortFirst: "desc",
-    narrow: "hide",
-    value: (j) => j.gpus_milli / 1000,
-    cell: (j) => (j.gpus_milli > 0 ? gpus(j.gpus_milli) : <None />),
+    narrow: "meta",
+    value: (j) => (j.gpus_milli > 0 ? j.gpus_milli / 1000 : null),
+    cell: (j) =>
+      j.gpus_milli > 0 ? (
+        <>
+          {gpus(j.gpus_milli)}
+          {/* Where no head says what the number is. */}
+          <span className="hidden in-data-narrow:inline">
+            {j.gpus_milli === 1000 ? " GPU" : " GPUs"}
+          </span>
+        </>
+      ) : (
+        <None />
+      ),
   },
   {
     id: "use",
@@ -93,7 +104,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   },
   {
     id: "runtime",
-    header: "Wait/run",
+    header: "Duration",
     width: 80,
     align: "right",
     narrow: "meta",
@@ -113,8 +124,8 @@ export const COLUMNS: readonly Column<Job>[] = [
   },
   {
     id: "priority",
-    header: "Prio",
-    width: 50,
+    header: "Priority",
+    width: 64,
     align: "right",
     sort: "priority",
     sortFirst: "desc",
@@ -144,7 +155,10 @@ export const COLUMNS: readonly Column<Job>[] = [
     hint: "Why it waits, or how it ended",
     value: (j) => j.reason,
     cell: (j) =>
-      j.reason ? <Cut className="text-muted">{sentence(j.reason, Date.now())}</Cut> : null,
+      // That a job is done its state says.
+      j.reason && j.reason !== j.state ? (
+        <Cut className="text-muted">{sentence(j.reason, Date.now()).replaceAll("`", "")}</Cut>
+      ) : null,
   },
   {
     id: "submitted",

@@ -35,14 +35,14 @@ export function Form() {
           <TextField label="Name" path="name" placeholder="Named after its command" />
         </Cell>
         <Cell of={2}>
-          <TextField label="Comment" path="comment" placeholder="For people" />
+          <TextField label="Comment" path="comment" placeholder="What it is for" />
         </Cell>
         <Cell of={1}>
           <CommandField optional={kind === "notebook"} />
         </Cell>
         {kind === "service" && <Service />}
       </Section>
-      <Section title="GPUs" about="Of each node.">
+      <Section title="GPUs" about="per node">
         <GpuFields />
         <Nodes />
       </Section>

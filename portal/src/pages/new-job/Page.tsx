@@ -170,7 +170,7 @@ function NewJob({ user }: { user: string }) {
           {submit.error && <ErrorNote error={submit.error} />}
           <div className="flex items-center gap-3">
             <Switch
-              label="Hold"
+              label="Submit on hold"
               checked={hold}
               disabled={!readable}
               onChange={(on) => form.set("hold", on ? "true" : undefined)}

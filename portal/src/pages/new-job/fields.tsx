@@ -254,10 +254,10 @@ export function CommandField({ optional }: { optional: boolean }) {
       label="Command"
       hint={
         words
-          ? "A program with its arguments, which no shell looks at. What you change here becomes a script."
+          ? "A program with its arguments, run without a shell. Once you change it here, it becomes a script."
           : optional
             ? "A notebook needs none."
-            : "A script for bash. It starts once on each node."
+            : "A bash script. It runs once on each node."
       }
       error={problem?.severity === "error" ? problem.message : undefined}
     >

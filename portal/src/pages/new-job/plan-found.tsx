@@ -57,7 +57,7 @@ function When({ plan, hold }: { plan: Plan; hold: boolean }) {
     more = (
       <>
         {!soon && relative(p50, now)}
-        {spread && `${soon ? "" : "; "}90\u00a0% by ${clock(p90, now)}`}
+        {spread && `${soon ? "" : "; "}90\u00a0% chance by ${clock(p90, now)}`}
       </>
     );
   } else if (plan.blockers.some((b) => NEVER.has(b.code))) {

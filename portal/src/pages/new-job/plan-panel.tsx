@@ -41,8 +41,8 @@ export function PlanPanel({
       >
         {!ready && errors.length === 0 ? (
           <p className="text-muted">
-            Say what to run. Where and when it would start and what it would cost stands here while
-            you type.
+            Enter a command. As you type, the plan appears here: where and when the job would start,
+            and what it would cost.
           </p>
         ) : wrong ? (
           <Wrong errors={errors} state={state} onLine={onLine} />

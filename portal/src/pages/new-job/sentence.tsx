@@ -4,7 +4,7 @@ const MOMENT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
 
 /** Words that sentences begin with. A name at the beginning stays as it is. */
 const BEGINS =
-  /^(?:it|its|enough|each|every|all|only|queue|pool|no|none|nothing|the|a|an|with|when|this|that|place|time|for|at|jobs?|nodes?|tasks?|is|one|waits?|failed|done|stopped|unknown|found|expected|there|needs|on|by|in)\b/;
+  /^(?:it|its|enough|each|every|all|only|queue|pool|no|none|nothing|the|a|an|with|when|this|that|place|time|for|at|jobs?|nodes?|tasks?|is|one|waits?|failed|done|stopped|unknown|found|waiting|expected|there|needs|on|by|in)\b/;
 
 function begun(text: string): string {
   return BEGINS.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;

@@ -4,6 +4,7 @@ import { useMemo } from "react";
 import { budgetsQuery, queuesQuery, sharesQuery } from "@/api/queries";
 import { Chip, EmptyState, ErrorNote, ErrorState, Page, Panel, Stat, Stats, shell } from "@/design";
 import { count, gpus, span } from "@/lib/format";
+import { ShareKey } from "@/viz/share-bar/ShareBar";
 import { QueueTree, TreeSkeleton } from "./queue-tree";
 import { type Row, rowsOf, within } from "./tree";
 import { WaitingPanel } from "./waiting";
@@ -29,19 +30,15 @@ export default function QueuePage() {
   const leaf = row !== undefined && row.children.length === 0;
 
   return (
-    <Page
-      title="Queue"
-      subtitle={rows && <Summary rows={rows} />}
-      command={chosen ? `berth queue ${shell(chosen)}` : "berth queue"}
-    >
+    <Page title="Queue" command={chosen ? `berth queue ${shell(chosen)}` : "berth queue"}>
       <div className="flex flex-col gap-4">
         {rows && <Figures rows={rows} row={row} />}
         <Panel
           title="Queues"
           flush
           actions={
-            <span className="text-12 text-faint max-md:hidden">
-              filled: used, striped: borrowed, dotted: lent, flag: fair share
+            <span className="max-md:hidden">
+              <ShareKey />
             </span>
           }
         >
@@ -102,11 +99,6 @@ export default function QueuePage() {
   );
 }
 
-function Summary({ rows }: { rows: readonly Row[] }) {
-  const waiting = rows.filter((r) => r.level === 1).reduce((n, r) => n + r.waiting, 0);
-  return <>{waiting === 0 ? "no job waits" : `${count(waiting)} waiting`}</>;
-}
-
 /** Of the chosen queue, or of all of them. */
 function Figures({ rows, row }: { rows: readonly Row[]; row: Row | undefined }) {
   const tops = row ? [row] : rows.filter((r) => r.level === 1);
@@ -122,17 +114,17 @@ function Figures({ rows, row }: { rows: readonly Row[]; row: Row | undefined }) 
       >
         {gpus(sum((r) => r.used) * 1000)}
       </Stat>
-      <Stat label="Borrowed" note={`${gpus(leaves(rows, row, (r) => r.lent) * 1000)} lent`}>
-        {gpus(leaves(rows, row, (r) => r.borrowed) * 1000)}
+      <Stat label="Borrowed" note={`${rounded(leaves(rows, row, (r) => r.lent))} lent`}>
+        {rounded(leaves(rows, row, (r) => r.borrowed))}
       </Stat>
-      <Stat label="Waiting" note={`${count(sum((r) => r.running))} running`}>
+      <Stat label="Jobs in line" note={`${count(sum((r) => r.running))} running`}>
         {count(sum((r) => r.waiting))}
       </Stat>
       <Stat
         label={row || !slowest ? "Median wait" : `Longest median wait: ${slowest.name}`}
         note={
           slowest?.wait_p90_ms !== undefined
-            ? `90 % under ${span(slowest.wait_p90_ms)}`
+            ? `90\u00a0% waited less than ${span(slowest.wait_p90_ms)}`
             : "of the last day"
         }
       >
@@ -140,6 +132,11 @@ function Figures({ rows, row }: { rows: readonly Row[]; row: Row | undefined }) 
       </Stat>
     </Stats>
   );
+}
+
+/** In tenths: shares are fractions that say no more. */
+function rounded(n: number): string {
+  return gpus(Math.round(n * 10) * 100);
 }
 
 /** What is borrowed and lent is counted where jobs wait, or it would be counted on each level. */

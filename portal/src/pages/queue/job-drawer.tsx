@@ -41,7 +41,7 @@ export function JobDrawer({
         if (next) onOpen(next);
       }}
       title={<bdi>{job?.name ?? ""}</bdi>}
-      subtitle={job ? `${job.id}, ${job.team}, ${job.user}` : undefined}
+      subtitle={job ? `${job.id} · ${job.user} · ${job.team}` : undefined}
       {...(job && { command: `berth why ${job.id}` })}
       actions={job && <Actions job={job} onPriority={() => onPriority(job)} />}
     >
@@ -96,7 +96,9 @@ function Why({ job }: { job: Job }) {
       {w.eta?.p50 && (
         <p>
           Starts about {clock(w.eta.p50, now)}
-          {w.eta.p90 && <span className="text-muted"> (90 %: {clock(w.eta.p90, now)})</span>}
+          {w.eta.p90 && (
+            <span className="text-muted"> (90&nbsp;% chance by {clock(w.eta.p90, now)})</span>
+          )}
         </p>
       )}
       {w.clears && (
@@ -118,12 +120,12 @@ function Why({ job }: { job: Job }) {
       )}
       {w.sooner.length > 0 && (
         <div>
-          <h3 className="mb-1 font-medium">Would start it sooner</h3>
+          <h3 className="mb-1 font-medium">What would start it sooner</h3>
           <ul className="flex flex-col gap-1">
             {w.sooner.map((s) => (
               <li key={s.change} className="flex flex-wrap justify-between gap-x-3">
                 <span>
-                  <Sentence text={s.change} />
+                  <Sentence text={s.change.charAt(0).toUpperCase() + s.change.slice(1)} />
                 </span>
                 <span className="text-muted">
                   {s.starts ? clock(s.starts, now) : "now"}
@@ -132,7 +134,7 @@ function Why({ job }: { job: Job }) {
               </li>
             ))}
           </ul>
-          <p className="mt-1 text-12 text-muted">The page of the job has a button for each.</p>
+          <p className="mt-1 text-12 text-muted">Apply one on the page of the job.</p>
         </div>
       )}
       <Facts

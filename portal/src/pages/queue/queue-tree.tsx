@@ -9,7 +9,7 @@ import { COLUMNS } from "./tree-columns";
 
 const FROM = { md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" } as const;
 const TEMPLATE =
-  "grid-cols-[minmax(0,1fr)_104px_64px] md:grid-cols-[minmax(160px,1fr)_minmax(120px,1.2fr)_104px_76px_64px] lg:grid-cols-[minmax(100px,1fr)_minmax(96px,1.2fr)_88px_72px_64px_60px_88px_104px] xl:grid-cols-[minmax(120px,1fr)_minmax(140px,1.3fr)_96px_76px_68px_60px_88px_56px_84px_112px]";
+  "grid-cols-[minmax(0,1fr)_104px_64px] md:grid-cols-[minmax(160px,1fr)_minmax(120px,1.2fr)_104px_76px_64px] lg:grid-cols-[minmax(100px,1fr)_minmax(96px,1.2fr)_88px_72px_64px_60px_88px_104px] xl:grid-cols-[minmax(120px,1fr)_minmax(140px,1.3fr)_96px_80px_80px_60px_88px_56px_84px_112px]";
 const LINE = cx("grid items-center gap-x-3 px-3", TEMPLATE);
 
 /** The tenants as a tree. A row filters what waits; arrows go through it, left and right fold it. */
@@ -26,6 +26,8 @@ export function QueueTree({
   const closed = useMemo(() => new Set(folded), [folded]);
   const seen = shown(rows, closed);
   const most = widest(rows);
+  // Where no queue has children, room for arrows would only indent every name.
+  const folds = rows.some((r) => r.children.length > 0);
   const [at, setAt] = useState<string>();
   const cursor = seen.some((r) => r.name === at)
     ? at
@@ -92,7 +94,7 @@ export function QueueTree({
           <span
             key={c.id}
             role="columnheader"
-            className={cx("truncate", c.right && "text-right", c.from && FROM[c.from])}
+            className={cx("truncate", c.right ? "text-right" : "pl-3", c.from && FROM[c.from])}
           >
             <Tooltip text={c.hint}>
               <span>{c.header}</span>
@@ -147,7 +149,7 @@ export function QueueTree({
                   />
                 </button>
               ) : (
-                <span className="w-5 shrink-0" />
+                folds && <span className="w-5 shrink-0" />
               )}
               <Cut className={parent ? "font-medium" : ""}>{row.name}</Cut>
               {row.overcommitted && (
@@ -172,7 +174,7 @@ export function QueueTree({
                 role="gridcell"
                 className={cx(
                   "min-w-0 truncate tabular-nums",
-                  c.right && "text-right",
+                  c.right ? "text-right" : "pl-3",
                   c.from && FROM[c.from],
                 )}
               >

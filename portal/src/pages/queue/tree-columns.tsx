@@ -14,12 +14,12 @@ interface Column {
   cell: (row: Row) => ReactNode;
 }
 
-const number = (n: number) => gpus(Math.round(n * 1000));
+const number = (n: number) => gpus(Math.round(n * 10) * 100);
 
 export const COLUMNS: readonly Column[] = [
   {
     id: "used",
-    header: "Used",
+    header: "Used GPUs",
     hint: "GPUs in use, and promised",
     right: true,
     cell: (r) => (
@@ -47,7 +47,8 @@ export const COLUMNS: readonly Column[] = [
   },
   {
     id: "waiting",
-    header: "Waiting",
+    header: "In line",
+    hint: "Jobs that wait for GPUs. Those that wait for a time, another job or their array are not in line yet",
     right: true,
     cell: (r) => (r.waiting > 0 ? count(r.waiting) : <None />),
   },
@@ -86,14 +87,16 @@ export const COLUMNS: readonly Column[] = [
     from: "xl",
     cell: (r) => (r.credits_gpu_s >= 1 ? <Credits seconds={r.credits_gpu_s} /> : <None />),
   },
-  { id: "budget", header: "Budget", from: "lg", cell: (r) => <BudgetState row={r} /> },
+  { id: "budget", header: "Budget used", from: "lg", cell: (r) => <BudgetState row={r} /> },
 ];
 
 function Credits({ seconds }: { seconds: number }) {
   const hours = seconds / 3600;
   return (
     <>
-      {hours >= 1 ? gpus(Math.round(hours * 10) * 100) : gpus(Math.round(seconds / 60) * 1000)}
+      {hours >= 1
+        ? gpus(hours >= 100 ? Math.round(hours) * 1000 : Math.round(hours * 10) * 100)
+        : gpus(Math.round(seconds / 60) * 1000)}
       <span className="text-faint">{hours >= 1 ? " GPU-h" : " GPU-m"}</span>
     </>
   );
@@ -127,7 +130,7 @@ function BudgetState({ row }: { row: Row }) {
           />
         </span>
         <span className={cx("truncate", over && "font-medium text-bad", near && "text-warn")}>
-          {over ? (b.action === "notify" ? "spent" : "spent, acts") : percent(part)}
+          {percent(part)}
         </span>
       </span>
     </Tooltip>

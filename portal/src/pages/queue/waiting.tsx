@@ -167,7 +167,10 @@ function Head({ next, about }: { next: Job | undefined; about: string | undefine
           of <bdi>{next.team}</bdi>
           {next.eta && (
             <>
-              , about {clock(next.eta, now)} ({relative(next.eta, now)})
+              ,{" "}
+              {Date.parse(next.eta) <= now
+                ? "expected to start now"
+                : `about ${clock(next.eta, now)} (${relative(next.eta, now)})`}
             </>
           )}
           {next.reason && (

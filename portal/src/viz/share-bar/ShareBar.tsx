@@ -89,7 +89,7 @@ export const ShareBar = memo(function ShareBar(props: ShareBarProps) {
 export function ShareKey() {
   const id = useId();
   return (
-    <ul className="viz-legend viz-frame">
+    <ul className="viz-legend viz-frame viz-share-key">
       <li>
         <svg width="18" height="10" aria-hidden="true">
           <rect className="viz-share-own" width="18" height="10" />
