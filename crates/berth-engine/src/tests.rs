@@ -11,7 +11,7 @@ use berth_model::{
     Budget, BudgetAction, BudgetPeriod, Bytes, Cause, Event, GpuSpec, Health, LeaseId, Lifecycle,
     Micros, Name, NodeSpec, NodeState, Observed, QueueSpec, Rejected, Span, Stamped,
 };
-use berth_model::{JobId, JobRequest, Time};
+use berth_model::{JobChange, JobId, JobRequest, Time};
 use berth_store::{AuditEntry, Batch, Options, SettingRow, Store, UserRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -445,6 +445,35 @@ async fn a_job_that_is_stopped_while_it_waits_does_not_say_what_it_waited_for() 
     .await;
     let job = turning.writer.store().job(JobId::new(1)).await.unwrap().unwrap();
     assert_eq!((job.state, &*job.reason), (berth_model::JobState::Cancelled, "was stopped"));
+}
+
+#[tokio::test]
+async fn a_change_of_an_array_is_one_of_each_element_that_has_not_ended() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = with_a_team(&folder, clock::now(), None).await;
+    at(&mut turning, clock::now(), |turn| {
+        let request = request(&turn.core.state, "run: sleep 1\ngpus: 1\narray: 0-2\n");
+        let job = turn.submit(request).unwrap();
+        let stop = Act::Cancel { job: job.element(1), now: false };
+        turn.write(Write { act: stop, ..nothing() }).unwrap();
+    })
+    .await;
+    at(&mut turning, clock::now(), |turn| {
+        let changes = vec![JobChange::Priority(7), JobChange::Hold(true)];
+        let act = Act::Change { job: JobId::new(1), changes };
+        turn.write(Write { act, ..nothing() }).unwrap();
+        let unknown = Act::Change { job: JobId::new(9), changes: vec![JobChange::Hold(true)] };
+        assert!(matches!(
+            turn.write(Write { act: unknown, ..nothing() }),
+            Err(Refused::Rejected(Rejected::UnknownJob { .. }))
+        ));
+    })
+    .await;
+    for (element, priority) in [(0, 7), (1, 50), (2, 7)] {
+        let id = JobId::new(1).element(element);
+        let job = turning.writer.store().job(id).await.unwrap().unwrap();
+        assert_eq!(job.priority, priority, "{id}");
+    }
 }
 
 #[tokio::test]

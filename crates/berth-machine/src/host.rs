@@ -71,6 +71,10 @@ impl JobHost for Host {
         false
     }
 
+    fn machine(&self) -> Option<String> {
+        berth_node::this_machine()
+    }
+
     fn keeps_from_starting_in(&self, user: &str, folder: &Path) -> Option<String> {
         self.workplace.keeps_from_starting_in(user, folder)
     }

@@ -31,6 +31,7 @@ mod script;
 mod shell;
 mod supervisor;
 mod task;
+mod this_machine;
 mod trouble;
 
 pub use berth_gpucheck::{Check, Figure, Quantity};
@@ -70,4 +71,5 @@ pub use script::{LONGEST_ARGUMENT, shell_command};
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};
+pub use this_machine::this_machine;
 pub use trouble::{Lack, Trouble};

@@ -252,8 +252,14 @@ impl Caller {
             self.must_know(team)?;
         }
         let whom = team.map_or_else(|| "the cluster".to_owned(), |team| format!("team {team}"));
-        let detail = format!("{} may not do this for {whom} ({})", self.user(), permission.name());
-        Err(Fault::new(Code::Forbidden, detail))
+        let (user, right) = (self.user(), permission.name());
+        let detail = format!("{user} may not do this for {whom}: it takes the right {right}");
+        let ask = match team {
+            Some(team) => format!("Ask a lead of {team} or an admin."),
+            None => "Ask an admin.".to_owned(),
+        };
+        let next = format!("{ask} `berth whoami` shows your roles.");
+        Err(Fault::new(Code::Forbidden, detail).next(next))
     }
 
     /// Refuses the name of a team that does not exist, with the one that may have been meant among

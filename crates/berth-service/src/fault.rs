@@ -25,7 +25,11 @@ impl Fault {
 
     /// Nothing was found under that name. What one may not see is not there either.
     pub fn not_found(what: &str, name: &str) -> Fault {
-        Fault::new(Code::NotFound, format!("there is no {what} `{name}`"))
+        let fault = Fault::new(Code::NotFound, format!("there is no {what} `{name}`"));
+        match lister(what) {
+            Some(command) => fault.next(format!("`{command}` lists what there is")),
+            None => fault,
+        }
     }
 
     /// The disk of the server has no room for what the request would have it write.
@@ -37,6 +41,27 @@ impl Fault {
     pub fn no_job(name: &str) -> Fault {
         Fault::new(Code::NoSuchJob, format!("there is no job `{name}`"))
     }
+}
+
+/// The command that lists the things of one kind.
+pub(crate) fn lister(what: &str) -> Option<&'static str> {
+    Some(match what {
+        "budget" => "berth budget list",
+        "gpu" => "berth gpus -o wide",
+        "member" => "berth member list TEAM",
+        "node" => "berth nodes",
+        "project" => "berth project list",
+        "queue" => "berth queue",
+        "schedule" => "berth schedule list",
+        "secret" => "berth secret list",
+        "session" => "berth session list",
+        "team" => "berth team list",
+        "template" => "berth template list",
+        "token" => "berth token list",
+        "user" => "berth user list",
+        "volume" => "berth volume list",
+        _ => return None,
+    })
 }
 
 impl From<Problem> for Fault {

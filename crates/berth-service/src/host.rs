@@ -190,6 +190,11 @@ pub trait JobHost: Send + Sync {
     /// Whether jobs run in containers. A job that does not starts in the folder of its user.
     fn runs_containers(&self) -> bool;
 
+    /// The machine on which jobs are processes, where there is one.
+    fn machine(&self) -> Option<String> {
+        None
+    }
+
     /// Why no job of the user may start in the folder that they are in, where that is so. It starts
     /// in its own folder then.
     fn keeps_from_starting_in(&self, _user: &str, _folder: &Path) -> Option<String> {

@@ -31,6 +31,7 @@ pub mod live;
 mod maker;
 pub mod money;
 mod names;
+mod node_reason;
 pub mod notify_address;
 pub mod objects;
 mod on_behalf;

@@ -1,6 +1,6 @@
 //! Names that people give, and finding by them what belongs to a team.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, lister};
 use berth_api::Code;
 use berth_file::error::did_you_mean;
 
@@ -40,12 +40,9 @@ pub fn check_secret(name: &str) -> Result<(), Fault> {
 pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Fault {
     let guess = did_you_mean(name, known);
     let fault = Fault::new(Code::NotFound, format!("there is no {what} `{name}`{guess}"));
-    fault.next(match what {
-        "team" => "`berth team list` shows all teams".to_owned(),
-        "user" => "`berth user list` shows all users".to_owned(),
-        "node" => "`berth nodes` shows all nodes".to_owned(),
-        "queue" => "`berth queue` shows all queues".to_owned(),
-        _ => format!("look at the name of the {what} again"),
+    fault.next(match lister(what) {
+        Some(command) => format!("`{command}` lists all {what}s"),
+        None => format!("look at the name of the {what} again"),
     })
 }
 
@@ -79,7 +76,11 @@ fn choose<T: OfTeam>(own: Option<&str>, visible: Vec<T>, wanted: &str) -> Result
         let next = format!("say whose, such as `{}:{name}`", teams[0]);
         return Err(Fault::new(Code::BadRequest, detail).next(next));
     }
-    let none = || Fault::new(Code::NotFound, format!("there is no {} `{wanted}`{hint}", T::WHAT));
+    let none = || {
+        let mut fault = Fault::not_found(T::WHAT, wanted);
+        fault.0.detail.push_str(&hint);
+        fault
+    };
     found.pop().ok_or_else(none)
 }
 
@@ -115,7 +116,7 @@ mod tests {
     fn a_slip_in_a_name_gets_a_suggestion() {
         let fault = unknown("team", "visoin", ["nlp", "vision"]);
         assert_eq!(fault.0.detail, "there is no team `visoin`; did you mean `vision`?");
-        assert_eq!(fault.0.next, "`berth team list` shows all teams");
+        assert_eq!(fault.0.next, "`berth team list` lists all teams");
         assert_eq!(unknown("team", "audio", ["nlp"]).0.detail, "there is no team `audio`");
     }
 

@@ -9,6 +9,7 @@ use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::{Code, Problem, wire};
 use berth_engine::clock;
+use berth_model::CodeId;
 use berth_store::TemplateRow;
 use serde_json::json;
 
@@ -76,7 +77,8 @@ pub async fn set(
     let before = service.store.get::<TemplateRow>((&of, name)).await?;
     let by = before.as_ref().map_or(caller.user(), |before| before.by.as_str());
     caller.must(Permission::TemplatesManage, Some(&of), Some(by))?;
-    berth_file::job::read(&wish.file).map_err(|mistakes| Problem::of_mistakes(&mistakes))?;
+    let parsed = berth_file::job::read(&wish.file).map_err(|m| Problem::of_mistakes(&m))?;
+    must_name_a_snapshot(parsed.file.code.as_deref())?;
     let row = TemplateRow {
         by: by.to_owned(),
         created: before.as_ref().map_or_else(clock::now, |before| before.created),
@@ -98,6 +100,19 @@ pub async fn set(
     )
     .await?;
     Ok(shown(row))
+}
+
+/// The server sees no folder of a user's machine, so a template with one could not be run.
+fn must_name_a_snapshot(code: Option<&str>) -> Result<(), Fault> {
+    match code {
+        Some(code) if code.parse::<CodeId>().is_err() => {
+            let detail = format!("`code`: the server cannot see the folder `{code}`");
+            let next = "save the template with `berth template set NAME -f FILE`, which sends the \
+                        folder, or name a snapshot, as sha256:DIGEST";
+            Err(Fault::new(Code::BadRequest, detail).next(next))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub async fn delete(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {

@@ -4,6 +4,7 @@ use crate::cmd::Command;
 use crate::settings::Flags;
 use crate::show::Format;
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Schedules jobs on GPUs: which job gets which GPU, when and at what cost.
 #[derive(Parser)]
@@ -41,6 +42,32 @@ impl Cli {
     pub fn flags(&self) -> Flags {
         Flags { server: self.server.clone(), output: self.output, no_pager: self.no_pager }
     }
+}
+
+/// What other schedulers call what `berth` does too.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["cancel", "kill", "delete", "rm", "scancel", "abort"], "`berth stop JOB` stops a job"),
+    (&["list", "ls", "jobs", "job", "squeue", "status", "sacct"], "`berth ps` lists jobs"),
+    (&["submit", "sbatch", "srun", "exec", "start"], "`berth run -- COMMAND` runs a job"),
+    (&["attach", "ssh", "salloc"], "`berth shell JOB` opens a terminal in a job"),
+    (&["info", "inspect", "get", "scontrol"], "`berth show JOB` shows all about a job"),
+    (&["log", "tail", "output"], "`berth logs -f JOB` follows the output of a job"),
+    (&["serve", "server"], "`berth up` starts the server"),
+    (&["sinfo", "node"], "`berth nodes` lists the machines"),
+    (&["requeue", "rerun", "restart"], "`berth clone JOB` runs a job again"),
+    (&["hold", "suspend"], "`berth pause JOB` pauses a job"),
+    (&["release", "unpause", "continue"], "`berth resume JOB` lets a paused job go on"),
+    (&["update", "modify", "edit"], "`berth set JOB KEY=VALUE` changes a job"),
+];
+
+/// What was meant by a command that there is not, where it is known by another name.
+pub fn tip(error: &clap::Error) -> Option<&'static str> {
+    let word = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => word.as_str(),
+        _ => return None,
+    };
+    let (_, tip) = ELSEWHERE.iter().find(|(words, _)| words.contains(&word))?;
+    Some(tip)
 }
 
 /// Whether a command line that could not be read stands for a job: `run` without `-d`, or `shell`

@@ -84,6 +84,9 @@ fn main() -> ExitCode {
 /// Help is no mistake; a mistake in front of a job must not look like the job's own exit code.
 fn misused(error: &clap::Error) -> ExitCode {
     let _ = error.print();
+    if let Some(tip) = cli::tip(error) {
+        show::note(&format!("\n  tip: {tip}"));
+    }
     match (error.use_stderr(), cli::is_attached(&words())) {
         (false, _) => ExitCode::SUCCESS,
         (true, true) => ExitCode::from(fail::BERTH_FAILED),

@@ -147,7 +147,7 @@ fn check(files: &[PathBuf], output: ReportFormat) -> Result<ExitCode> {
 fn print_line(played: &Played<'_>) {
     let file = played.file.display();
     match &played.verdict {
-        Err(error) => println!("BAD   {error}"),
+        Err(error) => println!("BAD   {error:#}"),
         Ok(verdict) => {
             let name = verdict.name.as_ref().map_or(String::new(), |name| format!(": {name}"));
             let word = if verdict.passed() { "ok  " } else { "FAIL" };

@@ -137,6 +137,9 @@ pub struct Me {
     pub default_project: Option<String>,
     /// The token that was used.
     pub token: Token,
+    /// Where jobs are processes of the server's machine: which machine that is, as the programs on it
+    /// tell it. Only a client on the same machine finds the same.
+    pub machine: Option<String>,
 }
 
 #[cfg(test)]

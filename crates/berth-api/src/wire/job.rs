@@ -205,7 +205,8 @@ pub struct JobStop {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JobClone {
-    /// Keys of a job file, laid over the old file, as YAML or JSON text.
+    /// Keys of a job file, laid over the old file, as YAML or JSON text. A key with `null` is left out
+    /// of the old file.
     pub file: Option<String>,
     /// It goes on from the old job's checkpoint.
     pub resume: bool,

@@ -100,7 +100,17 @@ fn unmet(view: &Overlay<'_>, ix: JobIx, after: After, on: &JobRef) -> Option<Str
             if let Some((other, _)) = alive {
                 return Some(format!("job {other}, which it comes after, is not there yet"));
             }
-            let wrong = state.outcomes.range(all).find(|(_, (_, outcome))| !right(outcome));
+            let mut known = state.outcomes.range(all).peekable();
+            let wrong = match after {
+                // Of an array, one element that failed is enough.
+                After::NotOk => {
+                    let first = known.peek().copied();
+                    first.filter(|_| !known.any(|(_, (_, outcome))| right(outcome)))
+                }
+                After::Ok | After::Any | After::Start => {
+                    known.find(|(_, (_, outcome))| !right(outcome))
+                }
+            };
             wrong.map(|(other, _)| format!("job {other}, which it comes after, ended otherwise"))
         }
         JobRef::Name(name) => {

@@ -117,12 +117,14 @@ impl State {
                 DependencyStatus::NotYet
             };
         }
-        let fits = |outcome: &Outcome| match after {
-            After::Ok => *outcome == Outcome::Done,
-            After::NotOk => *outcome != Outcome::Done,
-            After::Any | After::Start => true,
+        let done = |outcome: &Outcome| *outcome == Outcome::Done;
+        // An array has failed when it has ended and one of its elements has failed.
+        let too_late = match after {
+            After::Ok => !ended.iter().all(done),
+            After::NotOk => alive.is_empty() && ended.iter().all(done),
+            After::Any | After::Start => false,
         };
-        if ended.iter().any(|outcome| !fits(outcome)) {
+        if too_late {
             DependencyStatus::Never
         } else if !alive.is_empty() {
             DependencyStatus::NotYet

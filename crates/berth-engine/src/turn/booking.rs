@@ -8,7 +8,7 @@ use berth_api::wire;
 use berth_core::Applied;
 use berth_model::JobState;
 use berth_model::{
-    Cause, Decision, Event, JobChange, JobId, LeaseId, LeaseOutcome, Micros, Outcome, Span,
+    Cause, Decision, Event, JobChange, JobId, LeaseId, LeaseOutcome, Micros, Milli, Outcome, Span,
 };
 use berth_store::LeaseRow;
 
@@ -80,6 +80,9 @@ impl Turn<'_> {
                 let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
                 job.row.attempt = job.row.attempt.max(lease.attempt + 1);
                 job.row.reason.clear();
+                // Of a part by its memory it is known only now how much of a GPU that is.
+                let held = slices.iter().map(|slice| slice.share.milli()).sum();
+                job.row.gpus = job.row.gpus.max(Milli(held));
                 job.detail.ready = false;
                 if lease.task == 0 {
                     job.detail.port = job.detail.workload.run().and_then(|run| ports::of(run));

@@ -133,9 +133,20 @@ impl<'a> Turn<'a> {
                 }
             }
             Act::Change { job, changes } => {
-                let events = changes.into_iter().map(|change| Event::JobChanged { job, change });
-                self.all(events.collect()).map_err(Refused::Rejected)?;
-                self.park_again(job);
+                // Of an array, every element that has not ended. A job that is not there is refused.
+                let mut jobs = self.matching(job);
+                if jobs.is_empty() {
+                    jobs.push(job);
+                }
+                let of = |change: &JobChange| -> Vec<Event> {
+                    let event =
+                        |job: &JobId| Event::JobChanged { job: *job, change: change.clone() };
+                    jobs.iter().map(event).collect()
+                };
+                self.all(changes.iter().flat_map(of).collect()).map_err(Refused::Rejected)?;
+                for job in jobs {
+                    self.park_again(job);
+                }
             }
             Act::Events(events) => self.all(events).map_err(Refused::Rejected)?,
             Act::Amend(amend) => {

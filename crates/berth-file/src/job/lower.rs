@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A service has no end of its own; a limit it would reach is a failure.
-const SERVICE_TIME: Span = Span::days(3_650);
+pub const SERVICE_TIME: Span = Span::days(3_650);
 
 /// What a notebook without a command runs.
 const NOTEBOOK: &str = "exec jupyter lab --no-browser --ip=127.0.0.1 --port=\"$PORT\"";

@@ -28,7 +28,7 @@ pub use blocks::MOST_ELEMENTS;
 pub use flags::FlagError;
 pub use gpus::ParseGpus;
 pub use keys::{KEYS, Key, Takes};
-pub use lower::{Abilities, Defaults, Refused, Warning, lower};
+pub use lower::{Abilities, Defaults, Refused, SERVICE_TIME, Warning, lower};
 pub use models::Models;
 pub use parts::{
     GpuAmount, GpuChoice, Idle, Priority, Retry, Scale, Schedule, Spot, When, WhenIdle, Which,
@@ -39,7 +39,7 @@ use crate::object;
 use crate::out::Record;
 use crate::tree::{self, Node, Value};
 use berth_model::{ArraySpec, Bytes, Cpu, Dependency, Micros, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A job file longer than this is no job file.
@@ -108,6 +108,8 @@ pub struct JobFile {
 #[derive(Debug, Clone)]
 pub struct Parsed {
     pub file: JobFile,
+    /// Keys with nothing after them, or `null`: a copy of a job leaves them out of the old file.
+    pub left_out: BTreeSet<&'static str>,
     lines: BTreeMap<&'static str, Position>,
 }
 
@@ -163,7 +165,8 @@ pub fn read_kept(text: &str) -> Result<Parsed, Mistakes> {
 
 fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
     let mut file = JobFile::default();
-    let (mut lines, mut mistakes) = (BTreeMap::new(), Vec::new());
+    let (mut lines, mut left_out) = (BTreeMap::new(), BTreeSet::new());
+    let mut mistakes = Vec::new();
     for entry in entries {
         let mut note = |error: Error| {
             let Error { at, message } = error;
@@ -172,7 +175,9 @@ fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
         match keys::find(&entry.key) {
             Err(error) => note(Error::new(entry.at, error.to_string())),
             // `key:` and nothing after it is as good as no key.
-            Ok(_) if entry.value.is_null() => {}
+            Ok(key) if entry.value.is_null() => {
+                left_out.insert(key.name);
+            }
             Ok(key) => {
                 lines.insert(key.name, entry.value.at);
                 let within = |error: Error| error.within(&format!("`{}`", key.name));
@@ -182,7 +187,7 @@ fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
         }
     }
     match mistakes.is_empty() {
-        true => Ok(Parsed { file, lines }),
+        true => Ok(Parsed { file, left_out, lines }),
         false => Err(Mistakes(mistakes)),
     }
 }
@@ -230,6 +235,14 @@ impl JobFile {
         let mut merged = self.clone();
         KEYS.iter().for_each(|key| (key.merge)(&mut merged, over));
         merged
+    }
+
+    /// This file without some of its keys, as if they had not been written.
+    pub fn without(&self, names: &BTreeSet<&'static str>) -> JobFile {
+        let mut left = JobFile::default();
+        let kept = KEYS.iter().filter(|key| !names.contains(key.name));
+        kept.for_each(|key| (key.merge)(&mut left, self));
+        left
     }
 
     /// Whether it asks for GPUs that a cluster hands out several times over.

@@ -34,7 +34,7 @@ pub(super) enum ModelError {
          0.5 or 10GB instead"
     )]
     NoShares,
-    #[error("there is no GPU model `{name}`{hint}; `berth gpus` lists those there are")]
+    #[error("there is no GPU model `{name}` (`berth gpus` lists those there are){hint}")]
     Unknown { name: String, hint: String },
     #[error("{model} has no MIG profile {profile}; it has {names}")]
     NoProfile { model: String, profile: String, names: String },

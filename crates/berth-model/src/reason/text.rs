@@ -131,7 +131,7 @@ fn parked(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
         }
         Reason::DependencyNever { on } => write!(
             f,
-            "waiting for {on}, which can no longer happen; cancel it, or submit it without that dependency"
+            "waiting for {on}, which can no longer happen; stop it, or submit it without that dependency"
         ),
         Reason::Singleton { first } => write!(
             f,

@@ -2,7 +2,7 @@
 
 use super::request_id;
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use berth_api::problem::MEDIA_TYPE;
 use berth_api::{Code, Problem};
@@ -73,6 +73,14 @@ impl IntoResponse for Failure {
         response.extensions_mut().insert(Refused(problem));
         response
     }
+}
+
+/// Answers a method that a route does not take.
+pub async fn wrong_method(method: Method) -> Failure {
+    let detail = format!("this address does not take the method {method}");
+    let mut failure = Failure::new(Code::NoSuchRoute, detail);
+    failure.0.0.status = StatusCode::METHOD_NOT_ALLOWED.as_u16();
+    failure
 }
 
 /// What a refused request was told.

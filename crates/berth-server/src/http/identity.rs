@@ -180,6 +180,6 @@ async fn delete_secret(
     Ok(Done)
 }
 
-async fn me(Asking(caller): Asking) -> Answer<wire::Me> {
-    Ok(Json(identity::me::me(&caller)))
+async fn me(State(app): State<App>, Asking(caller): Asking) -> Answer<wire::Me> {
+    Ok(Json(identity::me::me(&app.service, &caller)))
 }

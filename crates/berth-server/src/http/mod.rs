@@ -58,6 +58,7 @@ pub fn router(app: App) -> Router {
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .route_layer(from_fn(metrics_http::measured))
         .fallback(portal::fallback)
+        .method_not_allowed_fallback(answer::wrong_method)
         .layer(from_fn(headers::of_api))
         .with_state(app);
     trace::traced(router)

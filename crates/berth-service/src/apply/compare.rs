@@ -62,6 +62,12 @@ pub fn compare(documents: &[Document], now: &SetUp, prune: bool) -> Result<Outco
     Ok(outcome)
 }
 
+/// In the order of the lines.
+fn sorted(mut mistakes: Vec<Error>) -> Vec<Error> {
+    mistakes.sort_by_key(|mistake| mistake.at.line);
+    mistakes
+}
+
 fn mistake(line: usize, message: String) -> Error {
     Error { at: Position { line, column: 1 }, message }
 }
@@ -145,7 +151,7 @@ impl<'a> Wanted<'a> {
                 mistakes.push(unknown(team, *line, "team", teams.iter()));
             }
         }
-        if mistakes.is_empty() { Ok(queues) } else { Err(mistakes) }
+        if mistakes.is_empty() { Ok(queues) } else { Err(sorted(mistakes)) }
     }
 
     /// Limits that name a class which there is not, or will not be.
@@ -258,6 +264,11 @@ impl Outcome {
         for (name, (_, spec)) in &wanted.queues {
             let Some(before) = now.rules.queues.get(*name) else {
                 self.note(DocumentKind::Queue, name, ChangeKind::Add, None);
+                let usual = words::queue(&QueueSpec::new(name));
+                let mut new = words::queue(spec);
+                new.retain(|path, text| usual.get(path) != Some(text));
+                new.extend(lies(spec.parent.as_deref()));
+                self.fields(DocumentKind::Queue, name, &Flat::new(), &new);
                 continue;
             };
             let mut old = words::queue(before);
@@ -272,7 +283,7 @@ impl Outcome {
         for (name, (_, budget)) in &wanted.budgets {
             match now.rules.queues.get(*name).and_then(|queue| queue.budget.as_ref()) {
                 None => {
-                    let text = Some(budget.limit.to_string());
+                    let text = Some(words::budget_line(budget));
                     self.note(DocumentKind::Budget, name, ChangeKind::Add, text);
                 }
                 Some(before) => {

@@ -1,6 +1,6 @@
 //! Values as documents write them, field by field, to be compared.
 
-use berth_model::{Amount, Budget, Milli, PriorityClass, QueueSpec, Quota};
+use berth_model::{Amount, Budget, BudgetPeriod, Milli, PriorityClass, QueueSpec, Quota};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -102,6 +102,17 @@ pub fn budget(Budget { limit, per, action, thresholds }: &Budget) -> Flat {
         flat.insert("thresholds".to_owned(), format!("[{}]", all.join(", ")));
     }
     flat
+}
+
+/// A budget in one line: `5000 per month, block`.
+pub fn budget_line(Budget { limit, per, action, .. }: &Budget) -> String {
+    let per = match per {
+        BudgetPeriod::Once => "once".to_owned(),
+        BudgetPeriod::Day | BudgetPeriod::Week | BudgetPeriod::Month => {
+            format!("per {}", word(per))
+        }
+    };
+    format!("{limit} {per}, {}", word(action))
 }
 
 pub fn class(PriorityClass { value, across }: &PriorityClass) -> String {

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
-use crate::{live, names};
+use crate::{live, names, node_reason};
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::{Act, LiveJob, Write};
@@ -46,18 +46,12 @@ pub async fn resume(service: &Service, caller: &Caller, name: &str) -> Result<wi
     change(service, caller, name, NodeState::Ready, wire::NodeChange::default()).await
 }
 
-/// The row with the reason for which a node takes no work.
-fn reason_row(node: &str) -> String {
-    format!("node-reason/{node}")
-}
-
 const LONGEST_REASON: usize = 200;
 
 async fn add_reasons(service: &Service, nodes: &mut [wire::Node]) -> Result<(), Fault> {
     use wire::NodeState::{Cordoned, Draining};
     for node in nodes.iter_mut().filter(|node| matches!(node.state, Cordoned | Draining)) {
-        let row = service.store.get::<SettingRow>(&reason_row(&node.name)).await?;
-        node.reason = row.map(|row| row.value);
+        node.reason = node_reason::of(service, &node.name).await?;
     }
     Ok(())
 }
@@ -90,10 +84,12 @@ async fn change(
         match &reason {
             Some(reason) => {
                 detail["reason"] = json!(reason);
-                documents.put(&SettingRow { name: reason_row(name), value: reason.clone() });
+                documents.put(&SettingRow { name: node_reason::row(name), value: reason.clone() });
             }
             // A node that is drained after it was cordoned keeps the reason.
-            None if to == NodeState::Ready => documents.delete::<SettingRow>(&reason_row(name)),
+            None if to == NodeState::Ready => {
+                documents.delete::<SettingRow>(&node_reason::row(name))
+            }
             None => {}
         }
         let audit = caller.audit(format!("node {name}"), detail);

@@ -2,10 +2,11 @@
 
 use super::tokens::shown;
 use crate::caller::Caller;
+use crate::service::Service;
 use berth_api::wire;
 use berth_engine::DEFAULT_PROJECT;
 
-pub fn me(caller: &Caller) -> wire::Me {
+pub fn me(service: &Service, caller: &Caller) -> wire::Me {
     wire::Me {
         user: caller.user().to_owned(),
         cluster_role: caller.cluster_role(),
@@ -13,5 +14,6 @@ pub fn me(caller: &Caller) -> wire::Me {
         default_team: caller.default_team(),
         default_project: Some(DEFAULT_PROJECT.to_owned()),
         token: shown(caller.token()),
+        machine: service.host.machine(),
     }
 }

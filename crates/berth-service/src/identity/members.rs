@@ -98,6 +98,6 @@ fn must_grant(caller: &Caller, team: &str, role: Role) -> Result<(), Fault> {
     }
     let word = role.word();
     let detail = format!("{} is less than {word} in team {team}", caller.user());
-    let next = "nobody gives or takes a role above the own one: ask an admin";
+    let next = "you can give and take roles up to your own; ask an admin";
     Err(Fault::new(Code::Forbidden, detail).next(next))
 }

@@ -213,9 +213,15 @@ async fn find(service: &Service, caller: &Caller, wanted: &str) -> Result<TokenR
     {
         return Ok(row);
     }
-    let own = service.store.tokens_of(caller.user()).await?;
-    let live = own.into_iter().find(|row| row.name == wanted && row.revoked.is_none());
-    live.ok_or_else(|| Fault::not_found("token", wanted))
+    let mut named = service.store.tokens_of(caller.user()).await?;
+    named.retain(|row| row.name == wanted && row.revoked.is_none());
+    if named.len() > 1 {
+        let ids: Vec<&str> = named.iter().map(|row| row.id.as_str()).collect();
+        let detail = format!("{} of your tokens are called `{wanted}`", ids.len());
+        let next = format!("name one by its id: {}", ids.join(", "));
+        return Err(Fault::new(Code::BadRequest, detail).next(next));
+    }
+    named.pop().ok_or_else(|| Fault::not_found("token", wanted))
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub async fn create(
     wish: wire::UserCreate,
 ) -> Result<wire::User, Fault> {
     names::check("user", &wish.name)?;
+    wish.cluster_role.map_or(Ok(()), |role| of_cluster(role, &wish.name))?;
     let row = UserRow {
         name: wish.name,
         full_name: String::new(),
@@ -65,6 +66,24 @@ pub async fn create(
     )
     .await?;
     Ok(shown(row, Vec::new()))
+}
+
+/// Refuses the roles that exist only in a team. For the cluster they would read the jobs of all teams
+/// and run none, which is hardly what was meant.
+fn of_cluster(role: Role, user: &str) -> Result<(), Fault> {
+    match role {
+        Role::Viewer | Role::Operator | Role::Admin => Ok(()),
+        Role::Researcher | Role::TeamLead => {
+            let word = role.word();
+            let detail = format!(
+                "`{word}` is a role in a team; for the cluster there are viewer, operator and admin"
+            );
+            let next = format!(
+                "add the user without a role, and then to a team: `berth member set TEAM {user} {word}`"
+            );
+            Err(Fault::new(Code::BadRequest, detail).next(next))
+        }
+    }
 }
 
 /// Tokens and memberships go with the user. Their schedules are paused, because nobody has the right

@@ -9,6 +9,7 @@ use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::{Act, Write};
+use berth_file::error::{did_you_mean, or_list};
 use berth_model::{JobChange, Name, Span, Time};
 use serde_json::json;
 
@@ -86,6 +87,8 @@ fn must_be_allowed_priority(
     priority::checked(service, caller, team, new.unwrap_or(highest), true).map(drop)
 }
 
+const CHANGES: &str = "change it as in `berth set 17 priority=high time=6h deadline=2d`";
+
 async fn controlled(service: &Service, caller: &Caller, wanted: &str) -> Result<Found, Fault> {
     find::job(service, caller, wanted, Permission::JobsControl).await
 }
@@ -114,7 +117,7 @@ async fn change(
 }
 
 fn changes(service: &Service, wish: &wire::JobChange) -> Result<Vec<JobChange>, Fault> {
-    let bad = |detail: String| Fault::new(Code::BadRequest, detail);
+    let bad = |detail: String| Fault::new(Code::BadRequest, detail).next(CHANGES);
     let mut changes = Vec::new();
     if let Some(priority) = &wish.priority {
         changes.push(JobChange::Priority(priority_of(service, priority)?));
@@ -142,8 +145,9 @@ fn moment(text: &str) -> Result<Time, Fault> {
     }
     let span: Result<Span, _> = text.parse();
     let wrong = "expected a moment such as 2026-12-01T09:00:00Z, or a time from now such as 6h";
-    span.map(|span| berth_engine::clock::now() + span)
-        .map_err(|_| Fault::new(Code::BadRequest, format!("deadline: found `{text}`, {wrong}")))
+    span.map(|span| berth_engine::clock::now() + span).map_err(|_| {
+        Fault::new(Code::BadRequest, format!("deadline: found `{text}`, {wrong}")).next(CHANGES)
+    })
 }
 
 fn priority_of(service: &Service, text: &str) -> Result<i32, Fault> {
@@ -153,8 +157,8 @@ fn priority_of(service: &Service, text: &str) -> Result<i32, Fault> {
     let core = service.engine.core();
     let classes = core.state.classes();
     classes.get(text).map(|class| class.value).ok_or_else(|| {
-        let names: Vec<&str> = classes.keys().map(Name::as_str).collect();
-        let detail = format!("`{text}` is no class; there is {}", names.join(", "));
-        Fault::new(Code::BadRequest, detail)
+        let names = || classes.keys().map(Name::as_str);
+        let detail = format!("there is no priority class `{text}`{}", did_you_mean(text, names()));
+        Fault::new(Code::BadRequest, detail).next(format!("use {}, or a number", or_list(names())))
     })
 }

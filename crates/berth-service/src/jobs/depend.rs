@@ -129,14 +129,18 @@ enum Met {
 /// What the states of a job, or of the elements of an array, mean for one that comes after it.
 fn outcome(after: After, states: &[JobState]) -> Met {
     let ended = || states.iter().copied().filter(|state| state.is_final());
+    let over = ended().count() == states.len();
     let wrong = match after {
         After::Ok => ended().find(|state| *state != JobState::Done),
-        After::NotOk => ended().find(|state| *state == JobState::Done),
-        After::Any | After::Start => None,
+        // An array has failed when it has ended and one of its elements has failed.
+        After::NotOk if over && ended().all(|state| state == JobState::Done) => {
+            Some(JobState::Done)
+        }
+        After::NotOk | After::Any | After::Start => None,
     };
     match wrong {
         Some(state) => Met::Never(state),
-        None if ended().count() == states.len() => Met::Yes,
+        None if over => Met::Yes,
         None => Met::Open,
     }
 }
@@ -240,6 +244,14 @@ mod tests {
         assert_eq!(outcome(After::Ok, &[Failed]), Met::Never(Failed));
         assert_eq!(outcome(After::Ok, &[Running, Failed]), Met::Never(Failed));
         assert_eq!(outcome(After::NotOk, &[Done]), Met::Never(Done));
+        assert_eq!(outcome(After::NotOk, &[Done, Done]), Met::Never(Done));
+    }
+
+    #[test]
+    fn an_array_has_failed_when_it_has_ended_and_one_element_has_failed() {
+        assert_eq!(outcome(After::NotOk, &[Done, Failed, Done]), Met::Yes);
+        assert_eq!(outcome(After::NotOk, &[Done, Running]), Met::Open);
+        assert_eq!(outcome(After::NotOk, &[Failed, Running]), Met::Open);
     }
 
     #[test]

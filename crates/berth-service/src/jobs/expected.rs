@@ -2,11 +2,26 @@
 
 use berth_core::State;
 use berth_engine::{Core, LiveJob, clock};
+use berth_file::job::SERVICE_TIME;
 use berth_ledger::cost::cumulative;
-use berth_model::{GroupSpec, Micros, Name, Span};
+use berth_model::{GroupSpec, JobKind, Micros, Name, Span};
 
-/// What it will have cost when it ends as expected.
+/// What it will have cost when it ends as expected. Its own budget ends it earlier. A service without
+/// a time limit has no expected end.
 pub fn cost(core: &Core, live: &LiveJob) -> Option<Micros> {
+    if is_endless(live) {
+        return None;
+    }
+    let cost = unbounded(core, live)?;
+    Some(live.budget().map_or(cost, |budget| cost.min(budget)))
+}
+
+fn is_endless(live: &LiveJob) -> bool {
+    live.row.kind == JobKind::Service
+        && live.detail.time_limit.is_none_or(|limit| limit >= SERVICE_TIME)
+}
+
+fn unbounded(core: &Core, live: &LiveJob) -> Option<Micros> {
     let id = live.row.id;
     if live.leases.is_empty() {
         let price = asking_price(&core.state, core.state.asks_of(id)?)?;

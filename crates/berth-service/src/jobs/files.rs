@@ -92,7 +92,9 @@ fn failed(job: JobId, path: &str, error: &io::Error) -> Fault {
             Fault::new(Code::NotFound, format!("job {job} has no such file: `{path}`")).next(next)
         }
         io::ErrorKind::IsADirectory => {
-            Fault::new(Code::BadRequest, format!("`{path}` is no plain file")).next(next)
+            let detail = format!("`{path}` is a folder, or something else that is no plain file");
+            let next = format!("name a file in it: `berth files {job} {path}` lists them");
+            Fault::new(Code::BadRequest, detail).next(next)
         }
         _ => fault::hidden(Code::Internal, error),
     }

@@ -7,6 +7,7 @@ mod depend;
 mod expected;
 pub mod files;
 pub mod find;
+mod late;
 pub mod list;
 mod meant;
 mod named;

@@ -10,7 +10,8 @@ use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_core::{Forecast, State as Core, forecast};
 use berth_engine::clock;
-use berth_model::{Decision, Event, JobId, JobRequest, JobSpec, Micros, Stamped};
+use berth_file::job::SERVICE_TIME;
+use berth_model::{Decision, Event, JobId, JobKind, JobRequest, JobSpec, Micros, Stamped};
 use std::collections::BTreeMap;
 
 /// Runs of the forecast: few, because the caller waits for the answer.
@@ -78,8 +79,11 @@ fn try_out(
     let elements = spec.array.as_ref().map_or(1, |array| array.elements.len() as i64);
     let limit = spec.time_limit.unwrap_or(state.policy().default_time_limit);
     let estimate = state.estimate(one).unwrap_or(limit);
+    // A service without a time runs until it is stopped.
+    let is_endless = request.kind == JobKind::Service && limit >= SERVICE_TIME;
     let total = |hours: berth_model::Span| {
-        price.map(|price| berth_ledger::cost::cumulative(price, hours).0 * elements)
+        let price = price.filter(|_| !is_endless)?;
+        Some(berth_ledger::cost::cumulative(price, hours).0 * elements)
     };
     let mut warnings = remarks.warnings;
     warnings.extend(budget_left::warning(budget.as_ref(), total(estimate)));
@@ -98,7 +102,7 @@ fn try_out(
             price.map(|price| price.0)
         },
         total_micros: total(estimate),
-        estimate_ms: Some(estimate.0),
+        estimate_ms: (!is_endless).then_some(estimate.0),
         most_micros: total(limit),
         warnings,
         declared,

@@ -110,7 +110,10 @@ pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
     whole.state = state;
     let parts: Vec<String> =
         counts.iter().map(|(state, count)| format!("{count} {}", state.as_str())).collect();
-    whole.reason = Some(format!("of {} elements: {}", found.rows.len(), parts.join(", ")));
+    whole.reason = Some(format!("{} elements: {}", found.rows.len(), parts.join(", ")));
+    // What the elements that go on ask for; of an array that has ended, what all of them asked for.
+    let goes_on = |row: &&JobRow| state.is_final() || !row.state.is_final();
+    whole.gpus_milli = found.rows.iter().filter(goes_on).map(|row| row.gpus.0).sum();
     whole.reason_code = None;
     whole.started = found.rows.iter().filter_map(|row| row.started).min().map(wire::At);
     let ended = found.rows.iter().map(|row| row.ended).max().flatten();

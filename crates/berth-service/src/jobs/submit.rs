@@ -2,7 +2,7 @@
 
 use super::find::{self, PARENT};
 use super::named::{must_have_project, must_have_secrets, must_notify_in_reach};
-use super::{depend, priority};
+use super::{depend, late, priority};
 use crate::caller::Caller;
 use crate::checks;
 use crate::code;
@@ -61,11 +61,10 @@ pub async fn clone(
     how: wire::JobClone,
 ) -> Result<wire::JobSubmitted, Fault> {
     let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
-    let old = read_kept(&found.first().file)?;
     let over = read(how.file.as_deref().unwrap_or("{}"))?;
+    let old = read_kept(&found.first().file)?.file.without(&over.left_out);
     let permission = Permission::JobsSubmit;
-    let (mut request, remarks) =
-        prepare(service, caller, &over, Some(&old.file), permission).await?;
+    let (mut request, remarks) = prepare(service, caller, &over, Some(&old), permission).await?;
     if how.resume {
         must_stay_in_team(&found.first().team, &request.queue)?;
     }
@@ -149,8 +148,11 @@ pub async fn prepare(
     let file = below.map_or_else(|| parsed.file.clone(), |below| below.merge(&parsed.file));
     let team = file.team.clone().or_else(|| caller.default_team());
     let Some(team) = team else {
-        let detail = format!("{} is in no team, so the job belongs to none", caller.user());
-        return Err(Fault::new(Code::JobRefused, detail).next("ask an admin to add you to one"));
+        let user = caller.user();
+        let detail = format!("{user} is in no team, and a job needs a team that pays for it");
+        let next =
+            format!("ask an admin or a team lead for `berth member set TEAM {user} researcher`");
+        return Err(Fault::new(Code::JobRefused, detail).next(next));
     };
     caller.must(permission, Some(&team), Some(caller.user()))?;
     caller.must_know(&team)?;
@@ -185,7 +187,9 @@ pub async fn prepare(
         message: warning.message.clone(),
         line: line(warning.key),
     });
-    let remarks = Remarks { schedule: file.schedule.clone(), warnings: warnings.collect() };
+    let late = late::warning(&request, defaults.policy.default_time_limit, clock::now());
+    let warnings = warnings.chain(late).collect();
+    let remarks = Remarks { schedule: file.schedule.clone(), warnings };
     Ok((request, remarks))
 }
 

@@ -4,6 +4,7 @@ use super::find::{self, Found};
 use super::{expected, priority, show};
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::node_reason;
 use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::wire;
@@ -12,24 +13,31 @@ use berth_engine::Core;
 use berth_engine::clock;
 use berth_engine::shown_state;
 use berth_ledger::cost::cumulative;
-use berth_model::{GroupSpec, JobId, Micros, Name, NodeState, Span, Time};
+use berth_model::{GroupSpec, JobId, JobState, Micros, Milli, Name, NodeState, Span, Time};
 use berth_store::JobRow;
 use std::collections::BTreeMap;
 
 pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Why, Fault> {
     let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
-    // Of an array, the element that waits, if one does.
-    let waits = |row: &&JobRow| row.state == berth_model::JobState::Pending;
-    let row = found.rows.iter().find(waits).unwrap_or_else(|| found.first()).clone();
-    let (mut why, state) = {
+    let row = telling(&found.rows).clone();
+    let (mut why, state, closed) = {
         let mut core = service.engine.core();
         let mut why = told(&mut core, &row);
         if why.state == wire::JobState::Pending {
             why.also.extend(troubles(service, &core));
         }
+        let closed = match why.blockers.iter().any(|blocker| blocker.code == CLOSED) {
+            true => closed_nodes(&core),
+            false => Vec::new(),
+        };
         let pending = why.state == wire::JobState::Pending || why.state == wire::JobState::Paused;
-        (why, pending.then(|| core.state.clone()))
+        (why, pending.then(|| core.state.clone()), closed)
     };
+    for (node, word) in closed {
+        let reason = node_reason::of(service, &node).await?;
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        why.also.push(format!("{node} is {word}{reason}"));
+    }
     if let Some(state) = state {
         let id = row.id;
         let prices = Prices::of(&state, id);
@@ -41,6 +49,21 @@ pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wir
         why.sooner = may.map(|change| sooner(id, &change, &prices)).collect();
     }
     Ok(why)
+}
+
+/// Of an array, the element that says most: one that waits, or else one that goes on, or else one that
+/// ended badly.
+fn telling(rows: &[JobRow]) -> &JobRow {
+    let rank = |row: &&JobRow| match row.state {
+        JobState::Pending => 0,
+        JobState::Paused => 1,
+        JobState::Stopping => 2,
+        JobState::Starting | JobState::Running => 3,
+        JobState::Failed => 4,
+        JobState::Cancelled => 5,
+        JobState::Done => 6,
+    };
+    rows.iter().min_by_key(rank).expect("a job that was found has a row")
 }
 
 /// Whether a start comes before the one that is expected anyway. A change is made on the state as it
@@ -130,6 +153,24 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
     }
 }
 
+/// The code of the reason that nodes which would do are closed.
+const CLOSED: &str = "closed";
+/// Nodes that are named with why they are closed.
+const MOST_CLOSED: usize = 5;
+
+/// Nodes that an operator has closed, and how.
+fn closed_nodes(core: &Core) -> Vec<(String, &'static str)> {
+    let closed = core.state.node_snapshots().into_iter().filter_map(|node| {
+        let word = match node.spec.state {
+            NodeState::Cordoned => "cordoned",
+            NodeState::Draining => "draining",
+            _ => return None,
+        };
+        Some((node.spec.name.to_string(), word))
+    });
+    closed.take(MOST_CLOSED).collect()
+}
+
 /// Machines that would start jobs if they could.
 fn troubles(service: &Service, core: &Core) -> Vec<String> {
     let nodes = core.state.node_snapshots();
@@ -166,10 +207,11 @@ fn also(core: &mut Core, row: &JobRow) -> Vec<String> {
         return Vec::new();
     };
     let (used, quota) = (queue.used, queue.quota);
+    let gpus = if used == Milli::ONE { "GPU" } else { "GPUs" };
     let mut lines = vec![if quota.0 > 0 {
-        format!("{} uses {used} of its quota of {quota} GPUs", queue.name)
+        format!("{} uses {used} {gpus}; its quota is {quota}", queue.name)
     } else {
-        format!("{} uses {used} GPUs; it has no quota", queue.name)
+        format!("{} uses {used} {gpus}; it has no quota", queue.name)
     }];
     if let Some(spent) = queue.spent {
         lines.push(format!("{} has spent {} of its budget", queue.name, spent.money()));
@@ -248,9 +290,9 @@ fn request(what: &What, gpus: u32) -> (Option<wire::JobChange>, Option<wire::Job
         }
         What::Model { model } => clone(format!("gpus: {model}:{gpus}\n")),
         What::FewerTasks { tasks, .. } => clone(format!("nodes: {tasks}\n")),
-        What::NoDependencies
-        | What::NoBeginTime
-        | What::Preemptible
+        What::NoDependencies => clone("after: null\n".to_owned()),
+        What::NoBeginTime => clone("begin: null\n".to_owned()),
+        What::Preemptible
         | What::Lifecycle { .. }
         | What::Apart { .. }
         | What::Unspread { .. }
@@ -290,6 +332,8 @@ fn command(id: JobId, what: &What, gpus: u32) -> Option<String> {
         What::TimeLimit { limit, .. } => format!("berth set {id} time={limit}"),
         What::Model { model } => format!("berth clone {id} --gpus {model}:{gpus}"),
         What::FewerTasks { tasks, .. } => format!("berth clone {id} --nodes {tasks}"),
+        What::NoDependencies => format!("berth clone {id} --without after"),
+        What::NoBeginTime => format!("berth clone {id} --without begin"),
         _ => return None,
     })
 }
@@ -297,6 +341,40 @@ fn command(id: JobId, what: &What, gpus: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_array_the_element_that_waits_or_went_wrong_is_told() {
+        let row = |number: u32, state| JobRow {
+            id: JobId::new(17).element(number),
+            name: "sweep".to_owned(),
+            kind: berth_model::JobKind::Job,
+            user: "kim".to_owned(),
+            team: "nlp".to_owned(),
+            project: "default".to_owned(),
+            experiment: String::new(),
+            state,
+            priority: 50,
+            submitted: Time(0),
+            started: None,
+            ended: None,
+            attempt: 0,
+            gpus: Milli::ONE,
+            cost: Micros::ZERO,
+            file: String::new(),
+            detail: String::new(),
+            reason: String::new(),
+        };
+        let told = |states: &[JobState]| {
+            let rows: Vec<JobRow> =
+                (0..).zip(states).map(|(nth, state)| row(nth, *state)).collect();
+            telling(&rows).id.element
+        };
+        use JobState::{Done, Failed, Pending, Running};
+        assert_eq!(told(&[Done, Running, Pending, Pending]), Some(2));
+        assert_eq!(told(&[Done, Failed, Running]), Some(2));
+        assert_eq!(told(&[Done, Done, Failed]), Some(2));
+        assert_eq!(told(&[Done, Done]), Some(0));
+    }
 
     #[test]
     fn no_change_is_offered_that_comes_later_than_the_start_that_is_expected_anyway() {

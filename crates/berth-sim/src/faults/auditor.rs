@@ -353,15 +353,18 @@ impl Auditor {
                 JobRef::Id(on) => *id == on || id.array() == *on,
                 JobRef::Name(name) => job.spec.name == *name,
             };
-            let mut on = self.jobs.iter().filter(matches).map(|(_, job)| job).peekable();
-            on.peek().is_some()
-                && on.all(|job| match (dependency.after, job.ended) {
-                    (After::Start, ended) => job.begun || ended.is_some(),
-                    (_, None) => false,
-                    (After::Ok, Some(outcome)) => outcome == Outcome::Done,
-                    (After::NotOk, Some(outcome)) => outcome != Outcome::Done,
-                    (After::Any, Some(_)) => true,
-                })
+            let on: Vec<&Job> = self.jobs.iter().filter(matches).map(|(_, job)| job).collect();
+            let failed = |job: &&Job| job.ended.is_some_and(|outcome| outcome != Outcome::Done);
+            let happened = |job: &&Job| match (dependency.after, job.ended) {
+                (After::Start, ended) => job.begun || ended.is_some(),
+                (_, None) => false,
+                (After::Ok, Some(outcome)) => outcome == Outcome::Done,
+                (After::Any | After::NotOk, Some(_)) => true,
+            };
+            // An array has failed when it has ended and one of its elements has failed.
+            !on.is_empty()
+                && on.iter().all(happened)
+                && (dependency.after != After::NotOk || on.iter().any(failed))
         })
     }
 

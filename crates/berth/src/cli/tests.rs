@@ -3,6 +3,22 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use std::path::{Path, PathBuf};
 
+#[test]
+fn the_names_of_other_schedulers_lead_to_our_commands() {
+    let tip = |word: &str| {
+        let error = Cli::try_parse_from(["berth", word, "3"]).err().expect("no such command");
+        super::tip(&error)
+    };
+    assert_eq!(tip("cancel"), Some("`berth stop JOB` stops a job"));
+    assert_eq!(tip("squeue"), Some("`berth ps` lists jobs"));
+    assert_eq!(tip("nonsense"), None);
+    let commands = Cli::command();
+    let words = ELSEWHERE.iter().flat_map(|(words, _)| words.iter());
+    for word in words {
+        assert!(commands.find_subcommand(word).is_none(), "{word} is a command of ours");
+    }
+}
+
 /// A line for every command, as docs/cli.md has them.
 const LINES: &[&str] = &[
     "up --home /srv/berth --listen 0.0.0.0:7117 --tls-cert c.pem --tls-key k.pem --gpus 8xH100",
@@ -12,6 +28,7 @@ const LINES: &[&str] = &[
     "run @sft -f job.yaml -d -y --env A=1",
     "run --wait -o json -- true",
     "run --export none -- true",
+    "clone 17 --without after,begin",
     "run --export FOO,PATH -- true",
     "run --dry-run -- true",
     "plan -g 1 --time 2h -- python train.py",

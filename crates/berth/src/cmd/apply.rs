@@ -153,7 +153,10 @@ fn line(change: &Change, look: &Look) -> String {
         ChangeKind::Change => ("~", Tone::Busy),
         ChangeKind::Remove => ("-", Tone::Bad),
     };
-    let mut line = format!("{sign} {} {}", change.kind.word(), change.name);
+    let kind = change.kind.word();
+    // There is one policy, and one table of classes and of prices.
+    let name = if change.name == kind { "" } else { &*change.name };
+    let mut line = format!("{sign} {}", format!("{kind} {name}").trim_end());
     if !change.path.is_empty() {
         line.push_str(&format!(" {}", change.path));
     }
@@ -193,6 +196,12 @@ mod tests {
             "+ queue nlp\n~ queue nlp quota.gpu: 64 -> 96\n- queue nlp limit: 8\n\n\
              Nothing was changed.\n"
         );
+        let grace = Change {
+            kind: DocumentKind::Policy,
+            name: "policy".into(),
+            ..change(ChangeKind::Change, "grace", Some("5m"), Some("10s"))
+        };
+        assert_eq!(line(&grace, &Look::fixed()), "~ policy grace: 5m -> 10s");
         let none = Changes { changes: Vec::new(), applied: true };
         assert_eq!(text(&none, &Look::fixed()), "No changes: the cluster matches the files.\n");
     }

@@ -92,6 +92,9 @@ pub struct Clone {
     /// Continue from the checkpoint of the old job
     #[arg(long)]
     resume: bool,
+    /// Leave out these keys of the old job file, such as after,begin
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    without: Vec<String>,
     /// Return at once (clone always does)
     #[arg(short, long)]
     detach: bool,
@@ -100,10 +103,16 @@ pub struct Clone {
 }
 
 pub async fn clone(context: &Context, args: &Clone) -> Result<()> {
-    let changed = args.keys.0 != JobFile::default();
-    let file = changed.then(|| job::write(&args.keys.0));
-    let changes = JobClone { file, resume: args.resume };
+    let changes = JobClone { file: overlay(&args.keys.0, &args.without), resume: args.resume };
     announce(context, context.client()?.clone_job(&args.job, &changes).await?)
+}
+
+/// What is laid over the old file; what is left out of it is null there.
+fn overlay(keys: &JobFile, without: &[String]) -> Option<String> {
+    let written = (*keys != JobFile::default()).then(|| job::write(keys)).unwrap_or_default();
+    let left_out: String = without.iter().map(|key| format!("{key}: null\n")).collect();
+    let file = written + &left_out;
+    (!file.is_empty()).then_some(file)
 }
 
 #[derive(Args, Debug)]
@@ -166,6 +175,19 @@ mod tests {
             Ok(change) => serde_json::to_string(&change).unwrap(),
             Err(failure) => failure.to_string(),
         }
+    }
+
+    #[test]
+    fn a_copy_leaves_out_what_it_is_to_be_without() {
+        let gpus = JobFile { nodes: Some(2), ..JobFile::default() };
+        assert_eq!(overlay(&JobFile::default(), &[]), None);
+        let text = overlay(&gpus, &["after".to_owned(), "begin".to_owned()]).unwrap();
+        assert_eq!(text, "nodes: 2\nafter: null\nbegin: null\n");
+        let parsed = job::read(&text).unwrap();
+        assert_eq!(parsed.left_out.into_iter().collect::<Vec<_>>(), ["after", "begin"]);
+        let old = job::read("run: x\nafter: [a]\nbegin: 6h\nnodes: 4\n").unwrap().file;
+        let new = old.without(&["after", "begin"].into()).merge(&gpus);
+        assert_eq!(new, job::read("run: x\nnodes: 2\n").unwrap().file);
     }
 
     #[test]

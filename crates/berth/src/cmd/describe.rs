@@ -136,7 +136,7 @@ fn facts(found: &Described, look: &Look) -> Vec<(&'static str, String)> {
         let starts = why.eta.as_ref().map(|eta| super::plan::moments(eta, look));
         add("starts", starts.filter(|_| why.state == JobState::Pending).unwrap_or_default());
     }
-    add("reason", job.reason.clone().unwrap_or_default());
+    add("reason", look.local(job.reason.as_deref().unwrap_or_default()));
     add("preempted", preempted(found, look));
     add("exit", job.exit.as_ref().map(|exit| exit.text.clone()).unwrap_or_default());
     add("url", job.url.clone().unwrap_or_default());

@@ -4,7 +4,7 @@ use super::ps::from_one;
 use super::{timeline, when};
 use crate::complete;
 use crate::context::Context;
-use crate::fail::{Failure, Result};
+use crate::fail::{BadValue, Failure, Result};
 use crate::outage::Outage;
 use crate::show::{self, Look, Page, Table};
 use berth_api::Client;
@@ -15,6 +15,17 @@ use serde::Serialize;
 /// What is shown unless `--kind` names others: output and queues change too often to read.
 const USUAL: &str = "job,node,alert,gap";
 
+const KINDS: [&str; 6] = ["job", "node", "alert", "queue", "log", "gap"];
+
+fn kinds(text: &str) -> Result<String, BadValue> {
+    match text.split(',').map(str::trim).find(|kind| !KINDS.contains(kind)) {
+        None => Ok(text.to_owned()),
+        Some(odd) => {
+            Err(BadValue(format!("there is no kind `{odd}`; the kinds are {}", KINDS.join(", "))))
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct Events {
     /// Only events of this job, by number or name
@@ -24,7 +35,7 @@ pub struct Events {
     #[arg(short, long)]
     follow: bool,
     /// Kinds, separated by commas: job, node, alert, queue, log (job,node,alert)
-    #[arg(long, value_name = "KINDS")]
+    #[arg(long, value_name = "KINDS", value_parser = kinds)]
     kind: Option<String>,
     #[arg(short, long, value_name = "TEAM", add = complete::teams())]
     team: Option<String>,
@@ -175,7 +186,7 @@ fn tell(context: &Context, row: &Row) -> Result<()> {
 fn row(event: &Event) -> Result<Option<Row>> {
     let (kind, about, text) = match &event.kind {
         EventKind::Job { id, name, team, state, text } => {
-            let text = match text.is_empty() {
+            let text = match text.is_empty() || text == state.as_str() {
                 true => state.as_str().to_owned(),
                 false => format!("{}: {text}", state.as_str()),
             };
@@ -215,6 +226,13 @@ fn of_job(job: &Job, time: &Timeline) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_of_events_that_there_is_not_is_refused() {
+        assert_eq!(kinds("node,alert").unwrap(), "node,alert");
+        let error = kinds("job,foo").unwrap_err().to_string();
+        assert!(error.starts_with("there is no kind `foo`; the kinds are job, node"), "{error}");
+    }
     use crate::cmd::tests::{job, preempted};
 
     #[test]

@@ -66,8 +66,7 @@ pub async fn copy(context: &Context, args: &Copy) -> Result<()> {
     let (job, path) = match args.from.split_once(':') {
         Some((job, path)) if !job.is_empty() && !path.trim_matches('/').is_empty() => (job, path),
         _ => {
-            let what = format!("`{}` is no file of a job", args.from);
-            return Err(Failure::usage(what).next("Write JOB:PATH, such as 17:out/model.pt."));
+            return Err(no_file(&args.from, &args.to));
         }
     };
     let query = JobFileQuery { path: path.to_owned() };
@@ -102,6 +101,17 @@ pub async fn copy(context: &Context, args: &Copy) -> Result<()> {
     placed?;
     show::note(&format!("{}", to.display()));
     Ok(())
+}
+
+fn no_file(from: &str, to: &Path) -> Failure {
+    let is_of_a_job = to.to_str().and_then(|to| to.split_once(':')).is_some();
+    if is_of_a_job && !to.exists() {
+        let what = "files are copied out of a job, and not into one";
+        let next = "A job gets files with `berth run --code FOLDER`, or from a volume.";
+        return Failure::usage(what).next(next);
+    }
+    Failure::usage(format!("`{from}` names no file of a job"))
+        .next("Write JOB:PATH, such as 17:out/model.pt.")
 }
 
 fn file_name(path: &Path) -> String {

@@ -27,9 +27,8 @@ impl FromArgMatches for JobFlags {
         for key in KEYS {
             let Some(values) = matches.get_many::<String>(key.name) else { continue };
             let values: Vec<String> = values.cloned().collect();
-            file.set(key.name, &values).map_err(|error| {
-                clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
-            })?;
+            file.set(key.name, &values)
+                .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, error))?;
         }
         Ok(JobFlags(file))
     }

@@ -44,7 +44,7 @@ const COLUMNS: &[Column] = &[
     column("comment", "COMMENT", |job, _| job.comment.as_deref().into()),
     column("url", "URL", |job, _| job.url.as_deref().into()),
     column("parameters", "PARAMETERS", |job, _| words::parameters(&job.parameters).into()),
-    column("reason", "REASON", |job, _| reason(job).into()),
+    column("reason", "REASON", |job, look| look.local(&reason(job)).into()),
 ];
 
 const USUAL: [&str; 11] =
@@ -108,7 +108,8 @@ pub fn usual(jobs: &[Job], look: &Look) -> Columns {
 
 /// Leaves out columns until there is room for the reason.
 fn fitting(mut columns: Columns, jobs: &[Job], look: &Look, width: usize) -> Columns {
-    let longest = jobs.iter().map(|job| reason(job).chars().count()).max().unwrap_or(0);
+    let longest =
+        jobs.iter().map(|job| look.local(&reason(job)).chars().count()).max().unwrap_or(0);
     let wanted = longest.min(LEAST_REASON);
     for name in DISPENSABLE {
         let without_reason: Columns =

@@ -26,7 +26,8 @@ fn text(plan: &Plan, look: &Look) -> String {
     out.push_str(&table(plan, look).text(look));
     for Blocker { text, code, binding } in &plan.blockers {
         let mark = if *binding { "  <- main blocker" } else { "" };
-        let _ = writeln!(out, "{} {text} [{code}]{mark}", look.paint(Tone::Busy, "waits:"));
+        let (waits, text) = (look.paint(Tone::Busy, "waits:"), look.local(text));
+        let _ = writeln!(out, "{waits} {text} [{code}]{mark}");
     }
     out
 }
@@ -41,7 +42,7 @@ fn table(plan: &Plan, look: &Look) -> Table {
         place.into(),
         gpus.into(),
         words::maybe_money(plan.price_micros_per_hour).into(),
-        plan.estimate_ms.map(words::span).into(),
+        plan.estimate_ms.map_or_else(|| "no end".to_owned(), words::span).into(),
         words::maybe_money(plan.total_micros).into(),
         words::maybe_money(plan.most_micros).into(),
         starts(plan, look).into(),

@@ -292,7 +292,7 @@ fn array(elements: &[&Job], whole: Option<Job>) -> Job {
             .unwrap_or(first.state),
         cost_micros: elements.iter().map(|job| job.cost_micros).sum(),
         reason: Some(format!(
-            "of {}: {}",
+            "{}: {}",
             words::count(elements.len() as u64, "element"),
             counts(elements)
         )),
@@ -300,12 +300,12 @@ fn array(elements: &[&Job], whole: Option<Job>) -> Job {
         ..first.clone()
     });
     line.parameters.clear();
-    let goes_on = elements.iter().filter(|job| !job.state.is_final());
+    let over = line.state.is_final();
+    let goes_on = elements.iter().filter(|job| over || !job.state.is_final());
     line.gpus_milli = goes_on.map(|job| job.gpus_milli).sum();
     line.position = elements.iter().filter_map(|job| job.position).min();
     line.eta = elements.iter().filter_map(|job| job.eta).min();
     let told = line.reason.take().unwrap_or_default();
-    let told = told.strip_prefix("of ").unwrap_or(&told).to_owned();
     let waits = elements.iter().find(|job| job.state == JobState::Pending && job.reason.is_some());
     line.reason = Some(match waits.and_then(|job| job.reason.as_ref()) {
         Some(reason) => format!("{told}; {reason}"),
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(line.cost_micros, 3_600_000);
         let reason = "3 elements: 1 running, 1 pending, 1 done; needs 1 GPU";
         assert_eq!(line.reason.as_deref(), Some(reason));
-        let told = Job { reason: Some("of 100 elements: 97 done, 1 running".into()), ..job() };
+        let told = Job { reason: Some("100 elements: 97 done, 1 running".into()), ..job() };
         let line = array(&all[..2], Some(told));
         assert_eq!(line.reason.as_deref(), Some("100 elements: 97 done, 1 running"));
     }

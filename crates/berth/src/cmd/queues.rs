@@ -83,7 +83,7 @@ fn line(queue: &Row, look: &Look) -> String {
             job.user.as_str().into(),
             job.asks.as_str().into(),
             job.eta.map(|eta| format!("~{}", look.at(eta))).into(),
-            job.reason.as_str().into(),
+            look.local(&job.reason).into(),
         ]);
     }
     let _ = write!(out, "\n{}", table.or(look, "No jobs wait."));

@@ -230,9 +230,12 @@ pub async fn run(context: &Context, args: &Run) -> Result<()> {
 }
 
 impl Run {
-    fn export(&self, context: &Context) -> Export {
-        let usual = if context.settings.runs_here { Export::All } else { Export::None };
-        self.export.clone().unwrap_or(usual)
+    async fn export(&self, context: &Context) -> Result<Export> {
+        Ok(match &self.export {
+            Some(export) => export.clone(),
+            None if runs_here(context).await? => Export::All,
+            None => Export::None,
+        })
     }
 
     fn is_attached(&self, context: &Context) -> bool {
@@ -241,8 +244,18 @@ impl Run {
     }
 }
 
+/// Whether jobs are processes of this machine. Where the server's folder is another user's, the server
+/// says which machine it is on.
+async fn runs_here(context: &Context) -> Result<bool> {
+    if context.settings.runs_here || !context.settings.may_run_here {
+        return Ok(context.settings.runs_here);
+    }
+    let machine = context.client()?.me().await?.machine;
+    Ok(machine.is_some() && machine == berth_node::this_machine())
+}
+
 async fn submit(context: &Context, args: &Run) -> Result<()> {
-    let draft = args.what.draft(context, &args.export(context)).await?;
+    let draft = args.what.draft(context, &args.export(context).await?).await?;
     if args.dry_run {
         return show_plan(context, &draft).await;
     }

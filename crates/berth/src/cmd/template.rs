@@ -1,16 +1,18 @@
 //! `berth template`.
 
+use super::code::Snapshot;
 use crate::complete;
 use crate::context::{Context, read_file};
 use crate::fail::Result;
 use crate::show::{Look, Page, Table};
 use berth_api::wire::{Items, Template as Row, TemplateSet};
+use berth_file::job;
 use clap::Subcommand;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Subcommand, Debug)]
 pub enum Template {
-    /// Save a job file as a template
+    /// Save a job file as a template, with the files of the folder that it names as its code
     Set {
         #[arg(value_name = "NAME", add = complete::templates())]
         name: String,
@@ -40,7 +42,8 @@ pub async fn run(context: &Context, args: &Template) -> Result<()> {
     match args {
         Template::Set { name, file, team } => {
             let team = context.team(team.as_deref());
-            let body = TemplateSet { team, file: read_file(file)? };
+            let text = with_code(context, file, team.as_deref()).await?;
+            let body = TemplateSet { team, file: text };
             let saved = client.set_template(name, &body).await?;
             let said = |saved: &Row| {
                 format!("Saved template {0}; run it with `berth run @{0}`", saved.name)
@@ -59,6 +62,23 @@ pub async fn run(context: &Context, args: &Template) -> Result<()> {
         Template::Rm { name } => {
             client.delete_template(name).await?;
             context.gone(name, &format!("Deleted template {name}"))
+        }
+    }
+}
+
+/// The file as it is saved. A folder that it names as its code is sent, and stands in it as a snapshot:
+/// the server, and whoever runs the template elsewhere, see no folder of this machine.
+async fn with_code(context: &Context, path: &Path, team: Option<&str>) -> Result<String> {
+    let text = read_file(path)?;
+    // Its mistakes are the server's to tell.
+    let Ok(parsed) = job::read(&text) else { return Ok(text) };
+    let mut file = parsed.file;
+    let beside = path.parent().unwrap_or(Path::new(""));
+    match Snapshot::take(&mut file, beside)? {
+        None => Ok(text),
+        Some(code) => {
+            code.send(context, team).await?;
+            Ok(job::write(&file))
         }
     }
 }

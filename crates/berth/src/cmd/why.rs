@@ -91,8 +91,10 @@ fn text(answer: &Answer, look: &Look) -> String {
         let text = text.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
         line("was", &format!("preempted by {by} at {}{text}", look.at(*at)));
     }
-    let width = why.blockers.iter().map(|blocker| blocker.text.chars().count()).max().unwrap_or(0);
-    for Blocker { code, text, binding } in &why.blockers {
+    let told = |blocker: &Blocker| look.local(&blocker.text);
+    let width = why.blockers.iter().map(|one| told(one).chars().count()).max().unwrap_or(0);
+    for blocker @ Blocker { code, binding, .. } in &why.blockers {
+        let text = told(blocker);
         let code = if look.wide { format!(" [{code}]") } else { String::new() };
         match binding {
             true => line("blocks", &format!("{text:<width$}{code}  {BINDING}")),
@@ -231,6 +233,15 @@ mod tests {
         };
         let expect = "4711 llama-70b   RUNNING 14m\n needs   4 nodes x 8 H100 in one rack\n";
         assert_eq!(shown(runs, None), expect);
+    }
+
+    #[test]
+    fn moments_in_reasons_are_in_local_time() {
+        let mut why = why();
+        why.blockers[1].text = "8 GPUs are reserved for it from 2026-11-15T15:40:02.129Z".into();
+        let line = "\n blocks  8 GPUs are reserved for it from 16:40\n";
+        let text = shown(why, None);
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

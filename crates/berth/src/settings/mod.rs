@@ -107,6 +107,9 @@ pub struct Settings {
     user_file: Option<UserFile>,
     /// Jobs run on this machine: the server is the local one, and starts processes.
     pub runs_here: bool,
+    /// Jobs may run on this machine, which the server can tell: its address is one of this machine, but
+    /// its folder is another user's, or a port leads elsewhere.
+    pub may_run_here: bool,
 }
 
 impl Settings {
@@ -122,6 +125,9 @@ impl Settings {
         let ca = ca.and_then(|local| local.ca.clone());
         let ours = layers.local.as_ref().filter(|local| local.url == url.value);
         let runs_here = ours.is_some_and(|local| !local.containers && is_loopback(&local.url));
+        // A job keeps what it submits apart from its own environment.
+        let is_in_job = (places.variable)("BERTH_JOB_ID").is_some();
+        let may_run_here = ours.is_none() && !is_in_job && is_loopback(&url.value);
         let named = (places.variable)("BERTH_CA").map(PathBuf::from);
         let output = match layers.text("BERTH_OUTPUT", |file| file.output.clone()) {
             Some(set) => Setting::new(format(&set)?, set.source),
@@ -138,6 +144,7 @@ impl Settings {
             url,
             user_file: places.user_file().map(UserFile::new),
             runs_here,
+            may_run_here,
         })
     }
 

@@ -143,6 +143,12 @@ fn only_the_local_server_without_containers_runs_jobs_on_this_machine() {
     assert!(runs_here(local, Some("http://127.0.0.1:9000")));
     assert!(runs_here(r#"{"url": "https://localhost:9000"}"#, None));
     assert!(!runs_here(local, Some("http://127.0.0.1:9001")), "such as a forwarded port");
+    let may = |url: &str| {
+        let world = World::new().file(".berth/server.json", local).variable("BERTH_URL", url);
+        world.load(&Flags::default()).unwrap().may_run_here
+    };
+    assert!(may("http://127.0.0.1:9001"), "the server of another user, if it says so");
+    assert!(!may("http://127.0.0.1:9000") && !may("http://10.0.0.4:9000"));
     assert!(!runs_here(r#"{"url": "http://10.0.0.4:9000"}"#, None));
     assert!(!runs_here(r#"{"url": "http://127.0.0.1:9000", "containers": true}"#, None));
 }

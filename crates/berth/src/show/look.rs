@@ -135,6 +135,24 @@ impl Look {
         at.strftime(format).to_string()
     }
 
+    /// A sentence of the server with its moments, which are in UTC, in local time.
+    pub fn local(&self, text: &str) -> String {
+        const DATE: usize = "2026-12-01".len();
+        const LONGEST: usize = "T09:00:00.000000000Z".len();
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some(found) = rest.match_indices('T').find_map(|(at, _)| {
+            let start = at.checked_sub(DATE)?;
+            let end = at + rest[at..].bytes().take(LONGEST).position(|byte| byte == b'Z')? + 1;
+            Some((start, rest.get(start..end)?.parse::<At>().ok()?, end))
+        }) {
+            let (start, moment, end) = found;
+            out.push_str(&rest[..start]);
+            out.push_str(&self.at(moment));
+            rest = &rest[end..];
+        }
+        out + rest
+    }
+
     /// A moment in local time to the second, for logs.
     pub fn at_second(&self, at: At) -> String {
         match self.zoned(at.0) {

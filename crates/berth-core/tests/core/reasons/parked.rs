@@ -46,7 +46,7 @@ jobs:
 "
     ));
     let prepare = case.id("prepare");
-    case.then(Event::JobCancelled { job: prepare }).waits("j", &["dependency-never: waiting for prepare to succeed, which can no longer happen; cancel it, or submit it without that dependency"]);
+    case.then(Event::JobCancelled { job: prepare }).waits("j", &["dependency-never: waiting for prepare to succeed, which can no longer happen; stop it, or submit it without that dependency"]);
 }
 
 #[test]

@@ -163,7 +163,10 @@ fn what_would_be_wrong_to_ignore_is_refused_with_what_to_do() {
         (EXAMPLES[1], "`image`: there are no containers on this cluster; leave it out"),
         (EXAMPLES[3], "`model`: there is no model registry on this cluster"),
         ("priority: hgih\nrun: x", "did you mean `high`?"),
-        ("gpus: H1000\nrun: x", "there is no GPU model `H1000`; did you mean `H100`?"),
+        (
+            "gpus: H1000\nrun: x",
+            "there is no GPU model `H1000` (`berth gpus` lists those there are); did you mean `H100`?",
+        ),
         ("gpus: [H100:8, A100:16]\nrun: x", "differ in more than the model"),
         ("gpus: H100/1g.5gb\nrun: x", "has no MIG profile 1g.5gb; it has 1g.10gb"),
         ("gpus: L4/1g.5gb\nrun: x", "L4-24GB cannot be divided by MIG"),

@@ -69,7 +69,7 @@ fn a_new_team_gets_its_queue_and_parents_come_first() {
 fn a_budget_goes_with_its_queue_and_stays_when_the_queue_changes() {
     let text = "kind: budget\nqueue: lab\nlimit: 100\n";
     let found = outcome(text, false);
-    assert_eq!(shown(&found), ["Add budget lab [] - 100"]);
+    assert_eq!(shown(&found), ["Add budget lab [] - 100 per month, notify"]);
     let Event::QueueSet { queue } = &found.events[0] else { panic!("a queue is set") };
     let mut now = lab();
     now.rules.queues.insert(queue.name.clone(), (**queue).clone());
@@ -77,6 +77,20 @@ fn a_budget_goes_with_its_queue_and_stays_when_the_queue_changes() {
     let again = compare(&again, &now, false).unwrap();
     let Event::QueueSet { queue } = &again.events[0] else { panic!("a queue is set") };
     assert!(queue.budget.is_some());
+}
+
+#[test]
+fn a_new_queue_is_shown_with_what_it_is_given_and_without_defaults() {
+    let text = "kind: queue\nname: audio\nparent: lab\nquota: {gpu: 8}\nweight: 2\npriority: 0\n";
+    assert_eq!(
+        shown(&outcome(text, false)),
+        [
+            "Add queue audio [] - -",
+            "Add queue audio [parent] - lab",
+            "Add queue audio [quota.gpu] - 8",
+            "Add queue audio [weight] - 2"
+        ]
+    );
 }
 
 #[test]
