@@ -67,8 +67,8 @@ impl Fetch {
 
 /// The last line of what it said.
 fn last_words(end: &Terminated) -> String {
-    let lines = end.message.lines().map(str::trim);
-    match lines.filter(|line| !line.is_empty()).next_back() {
+    let mut lines = end.message.lines().map(str::trim);
+    match lines.rfind(|line| !line.is_empty()) {
         Some(line) => line.to_owned(),
         None => end.reason.to_string(),
     }
