@@ -15,6 +15,9 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-api", &["berth-model", "berth-file"]),
     ("berth-store", &["berth-model"]),
     ("berth-portal", &[]),
+    // What is tracked knows nothing of jobs, and scheduling nothing of it.
+    ("berth-tracker", &[]),
+    ("berth-tracker-store", &["berth-tracker"]),
     ("berth-kube", &["berth-model"]),
     ("berth-sandbox", &[]),
     ("berth-gpucheck", &[]),

@@ -1,0 +1,39 @@
+//! What can go wrong with the database.
+
+use berth_tracker::{Code, Error};
+
+/// Why the tables could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot {action} the tracking tables in {database}")]
+    Sql {
+        action: &'static str,
+        database: String,
+        #[source]
+        source: sqlx::Error,
+    },
+
+    #[error(
+        "the tracking tables in {database} were written by a newer version of Berth (schema \
+         {found}, this one knows up to {known}). Run that version"
+    )]
+    Newer { database: String, found: i64, known: i64 },
+
+    #[error("the tracking tables in {database} are in use by another server. Stop it first")]
+    InUse { database: String },
+
+    #[error("the tracking tables in {database} cannot be read: {why}")]
+    Unreadable { database: String, why: String },
+}
+
+/// What a request is told: the details are for the server's log.
+pub(crate) fn failed(action: &str, error: &sqlx::Error) -> Error {
+    tracing::error!(action, error = error.to_string(), "the tracking database failed");
+    let is_full = error.to_string().contains("disk is full")
+        || error.as_database_error().and_then(|of| of.code()).is_some_and(|code| code == "53100");
+    let said = match is_full {
+        true => "There is no room left on the disk of the tracking database; nothing was written",
+        false => "The tracking database does not answer as it should; try again",
+    };
+    Error::new(Code::Unavailable, said)
+}

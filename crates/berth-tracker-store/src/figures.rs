@@ -1,0 +1,47 @@
+//! How much was written, and in how many commits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Debug, Default)]
+pub struct Figures {
+    pub(crate) commits: AtomicU64,
+    pub(crate) failed_commits: AtomicU64,
+    pub(crate) changes: AtomicU64,
+    pub(crate) points: AtomicU64,
+    pub(crate) commit_micros: AtomicU64,
+}
+
+impl Figures {
+    pub(crate) fn add(to: &AtomicU64, number: u64) {
+        to.fetch_add(number, Ordering::Relaxed);
+    }
+
+    fn read(of: &AtomicU64) -> u64 {
+        of.load(Ordering::Relaxed)
+    }
+
+    /// Groups of changes that were committed.
+    pub fn commits(&self) -> u64 {
+        Figures::read(&self.commits)
+    }
+
+    /// Groups that could not be written.
+    pub fn failed_commits(&self) -> u64 {
+        Figures::read(&self.failed_commits)
+    }
+
+    /// Changes in those groups that were committed.
+    pub fn changes(&self) -> u64 {
+        Figures::read(&self.changes)
+    }
+
+    /// Points of metrics in them.
+    pub fn points(&self) -> u64 {
+        Figures::read(&self.points)
+    }
+
+    /// How long the groups took, all together.
+    pub fn commit_micros(&self) -> u64 {
+        Figures::read(&self.commit_micros)
+    }
+}

@@ -1,0 +1,23 @@
+//! What is tracked, in tables of its own: a SQLite file beside the server's database, or a schema of
+//! the server's PostgreSQL database. The statements are the same for both.
+//!
+//! One writer carries out changes in groups: it takes whatever has arrived into one transaction, and
+//! answers each request after the commit. Readers read beside it.
+//!
+//! Deliberately absent: rights, and what names and values may be. Those are `berth-tracker`'s.
+
+mod database;
+mod error;
+mod figures;
+mod history;
+mod memory;
+mod read;
+mod rows;
+mod search;
+mod store;
+mod writer;
+
+pub use database::{Backend, Options};
+pub use error::OpenError;
+pub use figures::Figures;
+pub use store::TrackingStore;

@@ -1,0 +1,336 @@
+//! Reading documents and runs.
+
+use crate::database::Backend;
+use crate::error::failed;
+use crate::memory::Memory;
+use crate::rows::{Bind, arguments, numbers};
+use berth_tracker::{
+    Dataset, DatasetSummary, DocKey, Error, Input, Kind, Latest, Load, ModelMetric, Point, Run,
+    RunHead, RunModel, pairs_of_json,
+};
+use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row, query, query_with};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Numbers in one statement.
+const MOST_NUMBERS: usize = 1000;
+
+fn kind(number: i64) -> Option<Kind> {
+    [Kind::Experiment, Kind::RegisteredModel, Kind::ModelVersion, Kind::LoggedModel]
+        .into_iter()
+        .find(|kind| *kind as i64 == number)
+}
+
+fn doc(row: &AnyRow) -> sqlx::Result<(DocKey, String)> {
+    let unknown = || sqlx::Error::Decode("a kind of documents is unknown".into());
+    let key = DocKey {
+        kind: kind(row.try_get(0)?).ok_or_else(unknown)?,
+        scope: row.try_get(1)?,
+        name: row.try_get(2)?,
+        sub: row.try_get(3)?,
+    };
+    Ok((key, row.try_get(4)?))
+}
+
+pub(crate) async fn docs_of(
+    connection: &mut AnyConnection,
+    backend: Backend,
+    load: &Load,
+) -> sqlx::Result<Vec<(DocKey, String)>> {
+    let mut sql =
+        String::from("SELECT kind, scope, name, sub, doc FROM docs WHERE kind = ? AND scope = ?");
+    let mut binds = vec![Bind::Int(load.kind as i64), Bind::from(&load.scope)];
+    if let Some(name) = &load.name {
+        sql.push_str(" AND name = ?");
+        binds.push(Bind::from(name));
+    }
+    if let Some(sub) = load.sub {
+        sql.push_str(" AND sub = ?");
+        binds.push(Bind::Int(sub));
+    }
+    sql.push_str(" ORDER BY name, sub");
+    let sql = AssertSqlSafe(backend.sql_of(sql));
+    let rows = query_with(sql, arguments(binds)).fetch_all(connection).await?;
+    rows.iter().map(doc).collect()
+}
+
+/// All experiments, which are kept in memory.
+pub(crate) async fn experiments(connection: &mut AnyConnection) -> sqlx::Result<Vec<String>> {
+    let rows = query("SELECT doc FROM docs WHERE kind = 1").fetch_all(connection).await?;
+    rows.iter().map(|row| row.try_get(0)).collect()
+}
+
+/// Reads by connections of a pool.
+pub(crate) struct Reader<'a> {
+    pub pool: &'a AnyPool,
+    pub backend: Backend,
+    pub memory: &'a Memory,
+}
+
+type Read<T> = Result<T, Error>;
+
+impl Reader<'_> {
+    pub async fn rows(&self, sql: &'static str, binds: Vec<Bind>) -> sqlx::Result<Vec<AnyRow>> {
+        let sql = AssertSqlSafe(self.backend.sql(sql));
+        query_with(sql, arguments(binds)).fetch_all(self.pool).await
+    }
+
+    pub async fn docs(&self, load: &Load) -> Read<Vec<(DocKey, String)>> {
+        let read = async {
+            let mut connection = self.pool.acquire().await?;
+            docs_of(&mut connection, self.backend, load).await
+        };
+        read.await.map_err(|error| failed("read documents", &error))
+    }
+
+    pub async fn count(&self, kind: Kind, scope: &str) -> Read<u64> {
+        let sql = "SELECT COUNT(*) FROM docs WHERE kind = ? AND scope = ?";
+        let binds = vec![Bind::Int(kind as i64), Bind::from(scope)];
+        let rows = self.rows(sql, binds).await;
+        let count = rows.and_then(|rows| rows[0].try_get::<i64, _>(0));
+        count.map(i64::cast_unsigned).map_err(|error| failed("count documents", &error))
+    }
+
+    pub async fn named(&self, kind: Kind, name: &str) -> Read<Option<(DocKey, String)>> {
+        let sql = "SELECT kind, scope, name, sub, doc FROM docs WHERE kind = ? AND name = ?";
+        let rows = self.rows(sql, vec![Bind::Int(kind as i64), Bind::from(name)]).await;
+        let found = rows.and_then(|rows| rows.first().map(doc).transpose());
+        found.map_err(|error| failed("read a document", &error))
+    }
+
+    pub async fn head(&self, id: &str) -> Read<Option<RunHead>> {
+        if let Some(head) = self.memory.head(id) {
+            return Ok(Some(head));
+        }
+        let read = async {
+            let sql = "SELECT no, experiment, made_by FROM runs WHERE id = ?";
+            let rows = self.rows(sql, vec![Bind::from(id)]).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            let (no, experiment) = (row.try_get(0)?, row.try_get(1)?);
+            let by: String = row.try_get(2)?;
+            Ok(Some(RunHead { no, id: id.into(), experiment, by: by.into() }))
+        };
+        let found = read.await.map_err(|error| failed("read a run", &error))?;
+        if let Some(head) = &found {
+            self.memory.put_head(head.clone());
+        }
+        Ok(found)
+    }
+
+    pub async fn runs(&self, wanted: &[i64]) -> Read<Vec<Run>> {
+        let mut found = Vec::with_capacity(wanted.len());
+        for some in wanted.chunks(MOST_NUMBERS) {
+            let read = async {
+                let mut connection = self.pool.acquire().await?;
+                self.some_runs(&mut connection, some).await
+            };
+            found.extend(read.await.map_err(|error| failed("read runs", &error))?);
+        }
+        Ok(found)
+    }
+
+    /// The rows of some runs. `sql` has one place, `{}`, for their numbers.
+    async fn of_runs(
+        &self,
+        connection: &mut AnyConnection,
+        sql: &'static str,
+        runs: &[i64],
+    ) -> sqlx::Result<Vec<AnyRow>> {
+        if let [one] = runs {
+            // One statement that is prepared once.
+            let sql = AssertSqlSafe(self.backend.sql_of(sql.replace("{}", "?")));
+            return query_with(sql, arguments(vec![Bind::Int(*one)])).fetch_all(connection).await;
+        }
+        let sql = AssertSqlSafe(sql.replace("{}", &numbers(runs)));
+        query(sql).persistent(false).fetch_all(connection).await
+    }
+
+    async fn some_runs(
+        &self,
+        connection: &mut AnyConnection,
+        wanted: &[i64],
+    ) -> sqlx::Result<Vec<Run>> {
+        let sql = "SELECT no, id, experiment, name, user_id, status, start_time, end_time, deleted, \
+                   has_inputs FROM runs WHERE no IN ({})";
+        let mut runs: HashMap<i64, Run> = HashMap::with_capacity(wanted.len());
+        let mut with_inputs = Vec::new();
+        for row in self.of_runs(connection, sql, wanted).await? {
+            let run = run(&row)?;
+            if row.try_get::<i64, _>(9)? != 0 {
+                with_inputs.push(run.no);
+            }
+            runs.insert(run.no, run);
+        }
+        let sql = "SELECT run, key, value FROM params WHERE run IN ({}) ORDER BY run, key";
+        for row in self.of_runs(connection, sql, wanted).await? {
+            if let Some(run) = runs.get_mut(&row.try_get(0)?) {
+                run.params.push((row.try_get(1)?, row.try_get(2)?));
+            }
+        }
+        let sql = "SELECT run, key, value FROM tags WHERE run IN ({}) ORDER BY run, key";
+        for row in self.of_runs(connection, sql, wanted).await? {
+            if let Some(run) = runs.get_mut(&row.try_get(0)?) {
+                run.tags.push((row.try_get(1)?, row.try_get(2)?));
+            }
+        }
+        let sql =
+            "SELECT run, key, step, at, value FROM latest WHERE run IN ({}) ORDER BY run, key";
+        let rows = self.of_runs(connection, sql, wanted).await?;
+        let names = self.key_names(connection, &rows).await?;
+        for row in rows {
+            let (run, key): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            if let (Some(run), Some(key)) = (runs.get_mut(&run), names.get(&key)) {
+                run.metrics.push(Latest { key: key.clone(), point: point(&row, 2)? });
+            }
+        }
+        if !with_inputs.is_empty() {
+            self.inputs(connection, &with_inputs, &mut runs).await?;
+        }
+        Ok(wanted.iter().filter_map(|no| runs.remove(no)).collect())
+    }
+
+    /// The names of the keys in the second column.
+    async fn key_names(
+        &self,
+        connection: &mut AnyConnection,
+        rows: &[AnyRow],
+    ) -> sqlx::Result<HashMap<i64, Arc<str>>> {
+        let mut names: HashMap<i64, Arc<str>> = HashMap::new();
+        let mut unknown = Vec::new();
+        for row in rows {
+            let no: i64 = row.try_get(1)?;
+            if names.contains_key(&no) {
+                continue;
+            }
+            match self.memory.key_name(no) {
+                Some(name) => drop(names.insert(no, name)),
+                None => unknown.push(no),
+            }
+        }
+        unknown.sort_unstable();
+        unknown.dedup();
+        for some in unknown.chunks(MOST_NUMBERS) {
+            let sql = "SELECT no, name FROM metric_keys WHERE no IN ({})";
+            for row in self.of_runs(connection, sql, some).await? {
+                let (no, name): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+                names.insert(no, self.memory.put_key_name(no, &name));
+            }
+        }
+        Ok(names)
+    }
+
+    async fn inputs(
+        &self,
+        connection: &mut AnyConnection,
+        of: &[i64],
+        runs: &mut HashMap<i64, Run>,
+    ) -> sqlx::Result<()> {
+        let sql = "SELECT r.run, r.tags, d.name, d.digest, d.source_type, d.source, d.schema_json, \
+                   d.profile FROM run_datasets r JOIN datasets d ON d.no = r.dataset \
+                   WHERE r.run IN ({}) ORDER BY r.run, r.dataset";
+        for row in self.of_runs(connection, sql, of).await? {
+            let Some(run) = runs.get_mut(&row.try_get(0)?) else { continue };
+            let tags: String = row.try_get(1)?;
+            let dataset = Dataset {
+                name: row.try_get(2)?,
+                digest: row.try_get(3)?,
+                source_type: row.try_get(4)?,
+                source: row.try_get(5)?,
+                schema: row.try_get(6)?,
+                profile: row.try_get(7)?,
+            };
+            run.datasets.push(Input { dataset, tags: pairs_of_json(&tags) });
+        }
+        let sql = "SELECT run, output, model, step FROM run_models WHERE run IN ({}) \
+                   ORDER BY run, output, model";
+        for row in self.of_runs(connection, sql, of).await? {
+            let Some(run) = runs.get_mut(&row.try_get(0)?) else { continue };
+            let is_output = row.try_get::<i64, _>(1)? != 0;
+            run.models.push(RunModel { id: row.try_get(2)?, is_output, step: row.try_get(3)? });
+        }
+        Ok(())
+    }
+
+    pub async fn model_metrics(&self, models: &[String]) -> Read<Vec<ModelMetric>> {
+        let mut found = Vec::new();
+        for some in models.chunks(MOST_NUMBERS) {
+            let places = vec!["?"; some.len()].join(",");
+            let sql = format!(
+                "SELECT step, at, value, model, key, run_id, dataset_name, dataset_digest \
+                 FROM model_metrics WHERE model IN ({places}) ORDER BY model, key, run_id"
+            );
+            let sql = AssertSqlSafe(self.backend.sql_of(sql));
+            let binds = some.iter().map(Bind::from).collect();
+            let rows = query_with(sql, arguments(binds)).persistent(some.len() == 1);
+            let rows = rows.fetch_all(self.pool).await;
+            let read = rows.and_then(|rows| rows.iter().map(model_metric).collect());
+            let read: Vec<ModelMetric> =
+                read.map_err(|error| failed("read metrics of models", &error))?;
+            found.extend(read);
+        }
+        Ok(found)
+    }
+
+    pub async fn datasets(&self, experiments: &[i64]) -> Read<Vec<DatasetSummary>> {
+        let sql = format!(
+            "SELECT DISTINCT d.experiment, d.name, d.digest, r.context FROM datasets d \
+             JOIN run_datasets r ON r.dataset = d.no WHERE d.experiment IN ({}) \
+             ORDER BY d.experiment, d.name, d.digest, r.context LIMIT 1000",
+            numbers(experiments)
+        );
+        if experiments.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = query(AssertSqlSafe(sql)).persistent(false).fetch_all(self.pool).await;
+        let summary = |row: &AnyRow| {
+            Ok(DatasetSummary {
+                experiment: row.try_get(0)?,
+                name: row.try_get(1)?,
+                digest: row.try_get(2)?,
+                context: row.try_get(3)?,
+            })
+        };
+        let read = rows.and_then(|rows| rows.iter().map(summary).collect());
+        read.map_err(|error| failed("read data sets", &error))
+    }
+}
+
+fn run(row: &AnyRow) -> sqlx::Result<Run> {
+    Ok(Run {
+        no: row.try_get(0)?,
+        id: row.try_get(1)?,
+        experiment: row.try_get(2)?,
+        name: row.try_get(3)?,
+        user: row.try_get(4)?,
+        status: row.try_get(5)?,
+        start: row.try_get(6)?,
+        end: row.try_get(7)?,
+        deleted: row.try_get::<i64, _>(8)? != 0,
+        metrics: Vec::new(),
+        params: Vec::new(),
+        tags: Vec::new(),
+        datasets: Vec::new(),
+        models: Vec::new(),
+    })
+}
+
+/// A step, a time and a value, from that column on.
+pub(crate) fn point(row: &AnyRow, from: usize) -> sqlx::Result<Point> {
+    Ok(Point {
+        step: row.try_get(from)?,
+        timestamp: row.try_get(from + 1)?,
+        value: row.try_get(from + 2)?,
+    })
+}
+
+fn model_metric(row: &AnyRow) -> sqlx::Result<ModelMetric> {
+    Ok(ModelMetric {
+        point: point(row, 0)?,
+        model: row.try_get(3)?,
+        key: row.try_get(4)?,
+        run: row.try_get(5)?,
+        dataset_name: row.try_get(6)?,
+        dataset_digest: row.try_get(7)?,
+    })
+}

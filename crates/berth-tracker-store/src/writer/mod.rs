@@ -1,0 +1,279 @@
+//! The one that writes. It takes whatever has arrived into one transaction, and answers after the
+//! commit: under load a hundred requests share one wait for the disk.
+
+mod docs;
+mod group;
+mod runs;
+
+use crate::database::{Backend, Database};
+use crate::error::failed;
+use crate::figures::Figures;
+use crate::memory::Memory;
+use berth_tracker::{Code, DocChange, Error, RunChange};
+use group::Group;
+use sqlx::{AnyConnection, Connection, Row, raw_sql};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// Changes that may wait, and how long one waits for room among them.
+pub(crate) const MOST_WAITING: usize = 4096;
+/// Changes of one group, and points in them.
+const MOST_CHANGES: usize = 1024;
+const MOST_POINTS: usize = 50_000;
+/// Runs and keys that the writer remembers.
+const MOST_RUNS: usize = 2048;
+const MOST_KEYS: usize = 500_000;
+/// Before it tries again to reach a database that is away.
+const PAUSE: Duration = Duration::from_millis(200);
+
+pub(crate) enum Change {
+    Docs(DocChange),
+    Run(RunChange),
+}
+
+impl Change {
+    fn points(&self) -> usize {
+        match self {
+            Change::Run(RunChange::Log { metrics, .. }) => metrics.len(),
+            Change::Run(_) | Change::Docs(_) => 0,
+        }
+    }
+}
+
+pub(crate) type Answer = Result<Vec<u8>, Error>;
+
+pub(crate) enum Message {
+    Change(Change, oneshot::Sender<Answer>),
+    /// Commits what has arrived, and ends.
+    Stop,
+}
+
+/// What a change came to: an answer or a refusal, or a failure of the database, which undoes the
+/// whole group.
+pub(crate) type Applied = sqlx::Result<Answer>;
+
+/// What the writer knows of a run that it writes to.
+#[derive(Debug, Clone, Default)]
+struct RunState {
+    deleted: bool,
+    points: u64,
+    /// The keys of its metrics.
+    keys: HashSet<i64>,
+    /// At least as many as there are, once they were counted.
+    params: Option<u64>,
+    tags: Option<u64>,
+}
+
+/// The numbers that the next rows get.
+#[derive(Debug, Clone, Copy, Default)]
+struct Next {
+    run: i64,
+    key: i64,
+    dataset: i64,
+    experiment: i64,
+}
+
+pub(crate) struct Writer {
+    database: Database,
+    connection: Option<AnyConnection>,
+    memory: Arc<Memory>,
+    figures: Arc<Figures>,
+    next: Next,
+    keys: HashMap<(i64, String), i64>,
+    keys_of_experiment: HashMap<i64, u64>,
+    runs_of_experiment: HashMap<i64, u64>,
+    runs: HashMap<i64, RunState>,
+}
+
+impl Writer {
+    pub async fn new(
+        database: Database,
+        mut connection: AnyConnection,
+        memory: Arc<Memory>,
+        figures: Arc<Figures>,
+    ) -> sqlx::Result<Writer> {
+        let next = Next::read(&mut connection).await?;
+        Ok(Writer {
+            database,
+            connection: Some(connection),
+            memory,
+            figures,
+            next,
+            keys: HashMap::new(),
+            keys_of_experiment: HashMap::new(),
+            runs_of_experiment: HashMap::new(),
+            runs: HashMap::new(),
+        })
+    }
+
+    fn backend(&self) -> Backend {
+        self.database.backend
+    }
+
+    /// Writes until it is told to stop, or until no one is left who could ask it to.
+    pub async fn run(mut self, mut changes: mpsc::Receiver<Message>) {
+        let mut goes_on = true;
+        while goes_on {
+            let mut group = Vec::new();
+            let mut points = 0;
+            let mut next = changes.recv().await;
+            loop {
+                match next {
+                    Some(Message::Change(change, answer)) => {
+                        points += change.points();
+                        group.push((change, answer));
+                    }
+                    Some(Message::Stop) => goes_on = false,
+                    None if group.is_empty() => goes_on = false,
+                    None => {}
+                }
+                if !goes_on || group.len() >= MOST_CHANGES || points >= MOST_POINTS {
+                    break;
+                }
+                match changes.try_recv() {
+                    Ok(message) => next = Some(message),
+                    Err(_) => break,
+                }
+            }
+            if !group.is_empty() {
+                self.write(group).await;
+            }
+        }
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.close().await;
+        }
+    }
+
+    /// Writes one group, and answers it.
+    async fn write(&mut self, changes: Vec<(Change, oneshot::Sender<Answer>)>) {
+        let began = Instant::now();
+        if self.runs.len() > MOST_RUNS {
+            self.runs.clear();
+        }
+        if self.keys.len() > MOST_KEYS {
+            self.keys.clear();
+        }
+        let (changes, answers): (Vec<Change>, Vec<_>) = changes.into_iter().unzip();
+        let number = changes.len() as u64;
+        match self.transact(changes).await {
+            Ok((replies, group)) => {
+                group.remember(&self.memory);
+                for (reply, answer) in replies.into_iter().zip(answers) {
+                    // Whoever asked may have hung up.
+                    let _ = answer.send(reply);
+                }
+                let figures = &self.figures;
+                Figures::add(&figures.commits, 1);
+                Figures::add(&figures.changes, number);
+                Figures::add(&figures.points, group.sent);
+                let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+                Figures::add(&figures.commit_micros, took);
+            }
+            Err(error) => {
+                Figures::add(&self.figures.failed_commits, 1);
+                let said = failed("write what is tracked", &error);
+                for answer in answers {
+                    let _ = answer.send(Err(said.clone()));
+                }
+                self.forget().await;
+            }
+        }
+    }
+
+    async fn transact(&mut self, changes: Vec<Change>) -> sqlx::Result<(Vec<Answer>, Group)> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.reconnect().await?,
+        };
+        // Without it, a read in the transaction could be older than the write that follows.
+        let begin = match self.backend() {
+            Backend::Sqlite => "BEGIN IMMEDIATE",
+            Backend::Postgres => "BEGIN",
+        };
+        let result = async {
+            raw_sql(begin).execute(&mut connection).await?;
+            let mut group = Group::default();
+            let mut replies = Vec::with_capacity(changes.len());
+            for change in changes {
+                replies.push(self.apply(&mut connection, &mut group, change).await?);
+            }
+            group.flush(&mut connection, self.backend()).await?;
+            raw_sql("COMMIT").execute(&mut connection).await?;
+            Ok((replies, group))
+        }
+        .await;
+        let usable = match &result {
+            Ok(_) => true,
+            Err(_) => raw_sql("ROLLBACK").execute(&mut connection).await.is_ok(),
+        };
+        if usable {
+            self.connection = Some(connection);
+        }
+        result
+    }
+
+    async fn apply(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        change: Change,
+    ) -> Applied {
+        match change {
+            Change::Docs(change) => self.apply_docs(connection, group, change).await,
+            Change::Run(change) => self.apply_run(connection, group, change).await,
+        }
+    }
+
+    async fn reconnect(&mut self) -> sqlx::Result<AnyConnection> {
+        let mut connection = self.database.connect().await?;
+        let locked = self.database.lock(&mut connection, Duration::from_secs(2)).await;
+        locked.map_err(|error| sqlx::Error::Configuration(error.into()))?;
+        self.next = Next::read(&mut connection).await?;
+        Ok(connection)
+    }
+
+    /// What was undone must not be remembered.
+    async fn forget(&mut self) {
+        self.runs.clear();
+        self.keys.clear();
+        self.keys_of_experiment.clear();
+        self.runs_of_experiment.clear();
+        let read = match &mut self.connection {
+            Some(connection) => Next::read(connection).await.ok(),
+            None => None,
+        };
+        match read {
+            Some(next) => self.next = next,
+            None => {
+                self.connection = None;
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+impl Next {
+    async fn read(connection: &mut AnyConnection) -> sqlx::Result<Next> {
+        let mut found = [0; 4];
+        let statements = [
+            "SELECT COALESCE(MAX(no), 0) FROM runs",
+            "SELECT COALESCE(MAX(no), 0) FROM metric_keys",
+            "SELECT COALESCE(MAX(no), 0) FROM datasets",
+            "SELECT COALESCE(MAX(sub), 0) FROM docs WHERE kind = 1",
+        ];
+        for (found, statement) in found.iter_mut().zip(statements) {
+            let highest: i64 =
+                sqlx::query(statement).fetch_one(&mut *connection).await?.try_get(0)?;
+            *found = highest + 1;
+        }
+        let [run, key, dataset, experiment] = found;
+        Ok(Next { run, key, dataset, experiment })
+    }
+}
+
+/// A writer that has ended.
+pub(crate) fn stopped() -> Error {
+    Error::new(Code::Unavailable, "The server is stopping; try again")
+}

@@ -1,0 +1,491 @@
+//! Changes of runs.
+
+use super::group::Group;
+use super::{Applied, RunState, Writer};
+use crate::rows::{Bind, arguments, execute, insert};
+use berth_tracker::{
+    Dataset, Error, Input, Metric, NewRun, RunChange, RunHead, RunModel, Status, limits,
+};
+use sqlx::{AnyConnection, AssertSqlSafe, Row, query_with};
+use std::collections::HashSet;
+
+const NAME_TAG: &str = "mlflow.runName";
+const PUT_TAGS: (&str, usize, &str) = (
+    "INSERT INTO tags (run, key, value)",
+    3,
+    "ON CONFLICT (run, key) DO UPDATE SET value = excluded.value",
+);
+
+/// Keys with their values.
+type Pairs = Vec<(String, String)>;
+
+fn done() -> Applied {
+    Ok(Ok(Vec::new()))
+}
+
+fn refused(error: Error) -> Applied {
+    Ok(Err(error))
+}
+
+impl Writer {
+    pub(super) async fn apply_run(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        change: RunChange,
+    ) -> Applied {
+        match change {
+            RunChange::Create(new) => self.create(connection, group, new).await,
+            RunChange::Update { run, status, end, name } => {
+                self.update(connection, &run, (status, end, name)).await
+            }
+            RunChange::Stage { run, deleted, at } => {
+                self.state(connection, run.no).await?.deleted = deleted;
+                let binds = vec![
+                    Bind::Int(deleted.into()),
+                    Bind::MaybeInt(deleted.then_some(at)),
+                    Bind::Int(run.no),
+                ];
+                let sql = "UPDATE runs SET deleted = ?, deleted_at = ? WHERE no = ?";
+                execute(connection, self.backend(), sql, binds).await?;
+                done()
+            }
+            RunChange::Log { run, metrics, params, tags } => {
+                self.log(connection, group, &run, (metrics, params, tags)).await
+            }
+            RunChange::DeleteTag { run, key } => self.delete_tag(connection, &run, &key).await,
+            RunChange::Inputs { run, datasets, models } => {
+                self.inputs(connection, &run, datasets, models).await
+            }
+        }
+    }
+
+    async fn one(
+        &mut self,
+        connection: &mut AnyConnection,
+        sql: &'static str,
+        binds: Vec<Bind>,
+    ) -> sqlx::Result<i64> {
+        let sql = AssertSqlSafe(self.backend().sql(sql));
+        query_with(sql, arguments(binds)).fetch_one(connection).await?.try_get(0)
+    }
+
+    /// What is known of a run, read if it is not.
+    async fn state(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: i64,
+    ) -> sqlx::Result<&mut RunState> {
+        if !self.runs.contains_key(&run) {
+            let backend = self.backend();
+            let sql = AssertSqlSafe(backend.sql("SELECT deleted, points FROM runs WHERE no = ?"));
+            let row = query_with(sql, arguments(vec![Bind::Int(run)]));
+            let row = row.fetch_one(&mut *connection).await?;
+            let (deleted, points): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let sql = AssertSqlSafe(backend.sql("SELECT key FROM latest WHERE run = ?"));
+            let rows = query_with(sql, arguments(vec![Bind::Int(run)]));
+            let rows = rows.fetch_all(&mut *connection).await?;
+            let keys = rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
+            let state = RunState {
+                deleted: deleted != 0,
+                points: points.cast_unsigned(),
+                keys,
+                params: None,
+                tags: None,
+            };
+            self.runs.insert(run, state);
+        }
+        Ok(self.runs.get_mut(&run).expect("it was just put there"))
+    }
+
+    /// Why nothing may be logged to a run, if that is so.
+    async fn inactive(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: &RunHead,
+    ) -> sqlx::Result<Option<Error>> {
+        let deleted = self.state(connection, run.no).await?.deleted;
+        Ok(deleted.then(|| {
+            Error::invalid(format!(
+                "The run {} must be in the 'active' state. Current state is deleted.",
+                run.id
+            ))
+        }))
+    }
+
+    async fn create(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        new: NewRun,
+    ) -> Applied {
+        let experiment = new.experiment;
+        let kept = match self.runs_of_experiment.get(&experiment) {
+            Some(kept) => *kept,
+            None => {
+                let sql = "SELECT COUNT(*) FROM runs WHERE experiment = ?";
+                self.one(connection, sql, vec![Bind::Int(experiment)]).await?.cast_unsigned()
+            }
+        };
+        if kept >= limits::RUNS_PER_EXPERIMENT {
+            return refused(Error::over_limit(format!(
+                "Experiment {experiment} has {kept} runs, which is all it may have. Use another \
+                 experiment"
+            )));
+        }
+        self.runs_of_experiment.insert(experiment, kept + 1);
+        let no = self.next.run;
+        self.next.run += 1;
+        let binds = vec![
+            Bind::Int(no),
+            Bind::from(&new.id),
+            Bind::Int(experiment),
+            Bind::from(&new.name),
+            Bind::from(&new.user),
+            Bind::from(&new.by),
+            Bind::from(Status::Running.word()),
+            Bind::Int(new.start),
+        ];
+        let sql = "INSERT INTO runs (no, id, experiment, name, user_id, made_by, status, \
+                   start_time, deleted, points, has_inputs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)";
+        execute(connection, self.backend(), sql, binds).await?;
+        let tags = new.tags.len() as u64;
+        self.put_tags(connection, no, &new.tags).await?;
+        let state = RunState { params: Some(0), tags: Some(tags), ..RunState::default() };
+        self.runs.insert(no, state);
+        group.heads.push(RunHead { no, id: new.id.into(), experiment, by: new.by.into() });
+        done()
+    }
+
+    async fn put_tags(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: i64,
+        tags: &[(String, String)],
+    ) -> sqlx::Result<()> {
+        let row = |(key, value): &(String, String)| vec![run.into(), key.into(), value.into()];
+        insert(connection, self.backend(), PUT_TAGS, tags.iter().map(row).collect()).await
+    }
+
+    async fn update(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: &RunHead,
+        (status, end, name): (Option<Status>, Option<i64>, Option<String>),
+    ) -> Applied {
+        if let Some(error) = self.inactive(connection, run).await? {
+            return refused(error);
+        }
+        let binds = vec![
+            Bind::MaybeText(status.map(|status| status.word().to_owned())),
+            Bind::MaybeInt(end),
+            Bind::MaybeText(name.clone()),
+            Bind::Int(run.no),
+        ];
+        let sql = "UPDATE runs SET status = COALESCE(?, status), end_time = COALESCE(?, end_time), \
+                   name = COALESCE(?, name) WHERE no = ?";
+        execute(connection, self.backend(), sql, binds).await?;
+        if let Some(name) = name {
+            self.put_tags(connection, run.no, &[(NAME_TAG.to_owned(), name)]).await?;
+        }
+        done()
+    }
+
+    async fn log(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        run: &RunHead,
+        (metrics, params, tags): (Vec<Metric>, Pairs, Pairs),
+    ) -> Applied {
+        // Whatever could be refused is looked at before anything is written.
+        if let Some(error) = self.inactive(connection, run).await? {
+            return refused(error);
+        }
+        let new = match self.new_params(connection, run, params).await? {
+            Ok(new) => new,
+            Err(error) => return refused(error),
+        };
+        if let Some(error) = self.too_many_tags(connection, run, tags.len()).await? {
+            return refused(error);
+        }
+        let mut keys = Vec::with_capacity(metrics.len());
+        for metric in &metrics {
+            match self.key(connection, group, run.experiment, &metric.key).await? {
+                Ok(key) => keys.push(key),
+                Err(error) => return refused(error),
+            }
+        }
+        let sent = metrics.len() as u64;
+        let state = self.state(connection, run.no).await?;
+        let fresh: HashSet<i64> =
+            keys.iter().filter(|key| !state.keys.contains(key)).copied().collect();
+        if state.keys.len() + fresh.len() > limits::METRIC_KEYS_PER_RUN {
+            let most = limits::METRIC_KEYS_PER_RUN;
+            let said = format!("Run {} would have more than {most} metrics", run.id);
+            return refused(Error::over_limit(said));
+        }
+        if state.points + sent > limits::POINTS_PER_RUN {
+            let most = limits::POINTS_PER_RUN;
+            let said = format!("Run {} would have more than {most} points of metrics", run.id);
+            return refused(Error::over_limit(said));
+        }
+        state.keys.extend(fresh);
+        state.points += sent;
+        for (metric, key) in metrics.into_iter().zip(keys) {
+            group.point(run.no, key, metric.point);
+            if let Some(of) = metric.model {
+                group.of_model(of, metric.key, run.id.to_string(), metric.point);
+            }
+        }
+        if !new.is_empty() {
+            let row =
+                |(key, value): &(String, String)| vec![run.no.into(), key.into(), value.into()];
+            let into = ("INSERT INTO params (run, key, value)", 3, "");
+            insert(connection, self.backend(), into, new.iter().map(row).collect()).await?;
+        }
+        if !tags.is_empty() {
+            self.put_tags(connection, run.no, &tags).await?;
+            if let Some((_, name)) = tags.iter().find(|(key, _)| key == NAME_TAG) {
+                let binds = vec![Bind::from(name), Bind::Int(run.no)];
+                let sql = "UPDATE runs SET name = ? WHERE no = ?";
+                execute(connection, self.backend(), sql, binds).await?;
+            }
+        }
+        done()
+    }
+
+    /// The params that are not there yet. One that is there keeps its value.
+    async fn new_params(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: &RunHead,
+        params: Vec<(String, String)>,
+    ) -> sqlx::Result<Result<Vec<(String, String)>, Error>> {
+        if params.is_empty() {
+            return Ok(Ok(params));
+        }
+        let places = vec!["?"; params.len()].join(",");
+        let sql = format!("SELECT key, value FROM params WHERE run = ? AND key IN ({places})");
+        let mut binds = vec![Bind::Int(run.no)];
+        binds.extend(params.iter().map(|(key, _)| Bind::from(key)));
+        let sql = AssertSqlSafe(self.backend().sql_of(sql));
+        let rows = query_with(sql, arguments(binds)).fetch_all(&mut *connection).await?;
+        let mut there = Vec::with_capacity(rows.len());
+        for row in rows {
+            there.push((row.try_get::<String, _>(0)?, row.try_get::<String, _>(1)?));
+        }
+        let mut new = Vec::new();
+        for (key, value) in params {
+            match there.iter().find(|(old, _)| *old == key) {
+                None => new.push((key, value)),
+                Some((_, old)) if *old == value => {}
+                Some((_, old)) => {
+                    return Ok(Err(Error::invalid(format!(
+                        "Changing param values is not allowed. Param with key='{key}' was already \
+                         logged with value='{old}' for run ID='{}'. Attempted logging new value \
+                         '{value}'.",
+                        run.id
+                    ))));
+                }
+            }
+        }
+        let known = self.state(connection, run.no).await?.params;
+        let kept = match known {
+            Some(kept) => kept,
+            None => {
+                let sql = "SELECT COUNT(*) FROM params WHERE run = ?";
+                self.one(connection, sql, vec![Bind::Int(run.no)]).await?.cast_unsigned()
+            }
+        };
+        let kept = kept + new.len() as u64;
+        if kept > limits::PARAMS_PER_RUN {
+            let most = limits::PARAMS_PER_RUN;
+            let said = format!("Run {} would have more than {most} params", run.id);
+            return Ok(Err(Error::over_limit(said)));
+        }
+        self.state(connection, run.no).await?.params = Some(kept);
+        Ok(Ok(new))
+    }
+
+    async fn too_many_tags(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: &RunHead,
+        more: usize,
+    ) -> sqlx::Result<Option<Error>> {
+        if more == 0 {
+            return Ok(None);
+        }
+        let known = self.state(connection, run.no).await?.tags;
+        let most = limits::TAGS_PER_RUN;
+        // Tags that are set again count again, so there may be fewer.
+        let kept = match known.filter(|kept| kept + more as u64 <= most) {
+            Some(kept) => kept,
+            None => {
+                let sql = "SELECT COUNT(*) FROM tags WHERE run = ?";
+                self.one(connection, sql, vec![Bind::Int(run.no)]).await?.cast_unsigned()
+            }
+        };
+        let kept = kept + more as u64;
+        if kept > most {
+            let said = format!("Run {} would have more than {most} tags", run.id);
+            return Ok(Some(Error::over_limit(said)));
+        }
+        self.state(connection, run.no).await?.tags = Some(kept);
+        Ok(None)
+    }
+
+    /// The number of a key of metrics in an experiment.
+    async fn key(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        experiment: i64,
+        name: &str,
+    ) -> sqlx::Result<Result<i64, Error>> {
+        let of = (experiment, name.to_owned());
+        if let Some(no) = self.keys.get(&of) {
+            return Ok(Ok(*no));
+        }
+        let backend = self.backend();
+        let sql = backend.sql("SELECT no FROM metric_keys WHERE experiment = ? AND name = ?");
+        let binds = vec![Bind::Int(experiment), Bind::from(name)];
+        let row = query_with(AssertSqlSafe(sql), arguments(binds.clone()));
+        let row = row.fetch_optional(&mut *connection).await?;
+        let no = match row {
+            Some(row) => row.try_get(0)?,
+            None => {
+                let kept = match self.keys_of_experiment.get(&experiment) {
+                    Some(kept) => *kept,
+                    None => {
+                        let sql = "SELECT COUNT(*) FROM metric_keys WHERE experiment = ?";
+                        let binds = vec![Bind::Int(experiment)];
+                        self.one(connection, sql, binds).await?.cast_unsigned()
+                    }
+                };
+                if kept >= limits::METRIC_KEYS_PER_EXPERIMENT {
+                    return Ok(Err(Error::over_limit(format!(
+                        "Experiment {experiment} has {kept} names of metrics, which is all it may \
+                         have"
+                    ))));
+                }
+                self.keys_of_experiment.insert(experiment, kept + 1);
+                let no = self.next.key;
+                self.next.key += 1;
+                let mut all = vec![Bind::Int(no)];
+                all.extend(binds);
+                let sql = "INSERT INTO metric_keys (no, experiment, name) VALUES (?, ?, ?)";
+                execute(connection, backend, sql, all).await?;
+                group.names.push((no, name.to_owned()));
+                no
+            }
+        };
+        self.keys.insert(of, no);
+        Ok(Ok(no))
+    }
+
+    async fn delete_tag(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: &RunHead,
+        key: &str,
+    ) -> Applied {
+        if let Some(error) = self.inactive(connection, run).await? {
+            return refused(error);
+        }
+        let sql = "DELETE FROM tags WHERE run = ? AND key = ?";
+        let binds = vec![Bind::Int(run.no), Bind::from(key)];
+        if execute(connection, self.backend(), sql, binds).await? == 0 {
+            let said = format!("No tag with name: {key} in run with id {}", run.id);
+            return refused(Error::absent(said));
+        }
+        done()
+    }
+
+    async fn inputs(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: &RunHead,
+        datasets: Vec<Input>,
+        models: Vec<RunModel>,
+    ) -> Applied {
+        if let Some(error) = self.inactive(connection, run).await? {
+            return refused(error);
+        }
+        for (what, more, most) in [
+            ("run_datasets", datasets.len(), limits::DATASETS_PER_RUN),
+            ("run_models", models.len(), limits::MODELS_PER_RUN),
+        ] {
+            let sql = match what {
+                "run_datasets" => "SELECT COUNT(*) FROM run_datasets WHERE run = ?",
+                _ => "SELECT COUNT(*) FROM run_models WHERE run = ?",
+            };
+            let kept = self.one(connection, sql, vec![Bind::Int(run.no)]).await?;
+            if more > 0 && kept.cast_unsigned() + more as u64 > most {
+                let said = format!("Run {} would have more than {most} in {what}", run.id);
+                return refused(Error::over_limit(said));
+            }
+        }
+        for input in &datasets {
+            let dataset = self.dataset(connection, run.experiment, &input.dataset).await?;
+            let tags = berth_tracker::pairs_to_json(&input.tags);
+            let binds = vec![
+                Bind::Int(run.no),
+                Bind::Int(dataset),
+                Bind::from(input.context().unwrap_or("")),
+                Bind::Text(tags),
+            ];
+            let sql = "INSERT INTO run_datasets (run, dataset, context, tags) VALUES (?, ?, ?, ?) \
+                       ON CONFLICT (run, dataset) DO UPDATE SET context = excluded.context, \
+                       tags = excluded.tags";
+            execute(connection, self.backend(), sql, binds).await?;
+        }
+        for model in &models {
+            let binds = vec![
+                Bind::Int(run.no),
+                Bind::Int(model.is_output.into()),
+                Bind::from(&model.id),
+                Bind::Int(model.step),
+            ];
+            let sql = "INSERT INTO run_models (run, output, model, step) VALUES (?, ?, ?, ?) \
+                       ON CONFLICT (run, output, model) DO UPDATE SET step = excluded.step";
+            execute(connection, self.backend(), sql, binds).await?;
+        }
+        let sql = "UPDATE runs SET has_inputs = 1 WHERE no = ?";
+        execute(connection, self.backend(), sql, vec![Bind::Int(run.no)]).await?;
+        done()
+    }
+
+    /// The number of a data set, which is kept once for an experiment.
+    async fn dataset(
+        &mut self,
+        connection: &mut AnyConnection,
+        experiment: i64,
+        of: &Dataset,
+    ) -> sqlx::Result<i64> {
+        let backend = self.backend();
+        let sql = "SELECT no FROM datasets WHERE experiment = ? AND name = ? AND digest = ?";
+        let binds = vec![Bind::Int(experiment), Bind::from(&of.name), Bind::from(&of.digest)];
+        let row = query_with(AssertSqlSafe(backend.sql(sql)), arguments(binds));
+        if let Some(row) = row.fetch_optional(&mut *connection).await? {
+            return row.try_get(0);
+        }
+        let no = self.next.dataset;
+        self.next.dataset += 1;
+        let binds = vec![
+            Bind::Int(no),
+            Bind::Int(experiment),
+            Bind::from(&of.name),
+            Bind::from(&of.digest),
+            Bind::from(&of.source_type),
+            Bind::from(&of.source),
+            Bind::MaybeText(of.schema.clone()),
+            Bind::MaybeText(of.profile.clone()),
+        ];
+        let sql = "INSERT INTO datasets (no, experiment, name, digest, source_type, source, \
+                   schema_json, profile) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+        execute(connection, backend, sql, binds).await?;
+        Ok(no)
+    }
+}

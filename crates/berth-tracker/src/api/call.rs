@@ -1,0 +1,295 @@
+//! One request under way: who asks, for what, and what they may see.
+
+use crate::error::{Code, Error, Result};
+use crate::fields::Fields;
+use crate::grammar::Things;
+use crate::model::{DEFAULT_EXPERIMENT, Experiment, Run, RunHead};
+use crate::ports::{Actor, DocChange, DocKey, DocSet, Kind, Load, Right, Store};
+use crate::{encode, limits};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A change that the audit log tells of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changed {
+    pub target: String,
+    pub detail: Value,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reply {
+    /// JSON.
+    pub body: Vec<u8>,
+    pub changed: Option<Changed>,
+}
+
+impl Reply {
+    pub fn json(value: &Value) -> Reply {
+        Reply { body: encode::bytes(value), changed: None }
+    }
+
+    pub fn bytes(body: Vec<u8>) -> Reply {
+        Reply { body, changed: None }
+    }
+
+    pub fn empty() -> Reply {
+        Reply { body: b"{}".to_vec(), changed: None }
+    }
+
+    /// Tells the audit log.
+    pub fn noted(self, target: impl Into<String>, detail: Value) -> Reply {
+        Reply { changed: Some(Changed { target: target.into(), detail }), ..self }
+    }
+}
+
+pub struct Call<'a> {
+    pub store: &'a dyn Store,
+    pub actor: &'a dyn Actor,
+    pub fields: Fields,
+    /// The parts of the path that the route leaves open.
+    pub parts: Vec<String>,
+    pub body: &'a [u8],
+    /// Milliseconds since 1970.
+    pub now: i64,
+}
+
+impl Call<'_> {
+    /// The team that things are made in.
+    pub fn team(&self) -> Result<&str> {
+        self.actor.team().ok_or_else(|| {
+            Error::new(
+                Code::PermissionDenied,
+                format!(
+                    "{} is in no team. Name one in the header X-Berth-Team, or ask a lead to add \
+                     you to a team",
+                    self.actor.user()
+                ),
+            )
+        })
+    }
+
+    /// The team, where it may be dealt with so.
+    pub fn team_for(&self, right: Right) -> Result<&str> {
+        let team = self.team()?;
+        self.must(right, team, None)?;
+        Ok(team)
+    }
+
+    pub fn must(&self, right: Right, team: &str, by: Option<&str>) -> Result<()> {
+        if self.actor.may(right, team, by) {
+            return Ok(());
+        }
+        let what = match right {
+            Right::Read => "read what team",
+            Right::Write => "write to what team",
+            Right::Manage => "delete, restore or share what another user of team",
+        };
+        let user = self.actor.user();
+        let said = format!("Permission denied: {user} may not {what} {team} tracks");
+        Err(Error::new(Code::PermissionDenied, said))
+    }
+
+    pub fn sees(&self, experiment: &Experiment) -> bool {
+        let reads = |team: &str| self.actor.may(Right::Read, team, None);
+        reads(&experiment.team)
+            || experiment.shared_with.iter().any(|team| reads(team) || team == "*")
+    }
+
+    /// An experiment that one may see. What one may not see does not exist.
+    pub async fn experiment(&self, id: &str) -> Result<Arc<Experiment>> {
+        let no: i64 = id.parse().map_err(|_| {
+            Error::invalid(format!(
+                "Invalid experiment ID '{id}'. Experiment ID must be a valid integer."
+            ))
+        })?;
+        if no == 0 {
+            return self.default_experiment().await;
+        }
+        let found = self.store.experiment(no).filter(|found| self.sees(found));
+        found.ok_or_else(|| Error::absent(format!("No Experiment with id={no} exists")))
+    }
+
+    /// The team's default experiment, which is made when it is first asked for.
+    pub async fn default_experiment(&self) -> Result<Arc<Experiment>> {
+        let team = self.team_for(Right::Read)?.to_owned();
+        if let Some(found) = self.store.experiment_named(&team, DEFAULT_EXPERIMENT) {
+            return Ok(found);
+        }
+        let made = self.make_experiment(&team, DEFAULT_EXPERIMENT, BTreeMap::new()).await;
+        let found = self.store.experiment_named(&team, DEFAULT_EXPERIMENT);
+        match (found, made) {
+            (Some(found), _) => Ok(found),
+            (None, Err(error)) => Err(error),
+            (None, Ok(_)) => Err(Error::internal("the default experiment was not made")),
+        }
+    }
+
+    pub async fn make_experiment(
+        &self,
+        team: &str,
+        name: &str,
+        tags: BTreeMap<String, String>,
+    ) -> Result<Vec<u8>> {
+        let kept = self.store.count(Kind::Experiment, team.to_owned()).await?;
+        if kept >= limits::EXPERIMENTS_PER_TEAM as u64 {
+            return Err(Error::over_limit(format!(
+                "Team {team} has {kept} experiments, which is all a team may have"
+            )));
+        }
+        let (now, by) = (self.now, self.actor.user().to_owned());
+        let (team, name) = (team.to_owned(), name.to_owned());
+        let load = Load {
+            kind: Kind::Experiment,
+            scope: team.clone(),
+            name: Some(name.clone()),
+            sub: None,
+        };
+        let edit = move |docs: &mut DocSet| {
+            if let Some((_, there)) = docs.all::<Experiment>(Kind::Experiment)?.pop() {
+                let said = format!("Experiment(name={name}) already exists.");
+                return Err(Error::exists(match there.deleted {
+                    true => format!("{said} It is deleted: restore it, or choose another name."),
+                    false => said,
+                }));
+            }
+            let no = docs.next_experiment;
+            docs.next_experiment += 1;
+            let key = experiment_key(&team, &name, no);
+            let made = Experiment {
+                no,
+                team,
+                name,
+                deleted: false,
+                created: now,
+                updated: now,
+                by,
+                tags,
+                shared_with: Vec::new(),
+            };
+            docs.put(key, &made);
+            Ok(encode::bytes(&json!({ "experiment_id": no.to_string() })))
+        };
+        self.store.edit(DocChange { load: vec![load], edit: Box::new(edit) }).await
+    }
+
+    /// Changes one experiment.
+    pub async fn edit_experiment(
+        &self,
+        experiment: &Experiment,
+        change: impl FnOnce(&mut Experiment, &mut DocSet) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let key = experiment_key(&experiment.team, &experiment.name, experiment.no);
+        let load = Load {
+            kind: Kind::Experiment,
+            scope: key.scope.clone(),
+            name: Some(key.name.clone()),
+            sub: Some(key.sub),
+        };
+        let now = self.now;
+        let edit = move |docs: &mut DocSet| {
+            let there: Option<Experiment> = docs.get(&key)?;
+            let mut there = there.ok_or_else(|| {
+                Error::new(Code::Conflict, "The experiment was changed meanwhile; try again")
+            })?;
+            change(&mut there, docs)?;
+            there.updated = now;
+            docs.put(experiment_key(&there.team, &there.name, there.no), &there);
+            Ok(b"{}".to_vec())
+        };
+        let change = DocChange { load: vec![load], edit: Box::new(edit) };
+        self.store.edit(change).await.map(drop)
+    }
+
+    /// A run that one may see, with its experiment.
+    pub async fn run(&self, id: &str) -> Result<(RunHead, Arc<Experiment>)> {
+        let absent = || Error::absent(format!("Run with id={id} not found"));
+        let head = self.store.run_head(id).await?.ok_or_else(absent)?;
+        let experiment = self.store.experiment(head.experiment).ok_or_else(absent)?;
+        if !self.sees(&experiment) {
+            return Err(absent());
+        }
+        Ok((head, experiment))
+    }
+
+    /// All of a run.
+    pub async fn read_run(&self, head: &RunHead) -> Result<Run> {
+        let mut found = self.store.runs(&[head.no]).await?;
+        found.pop().ok_or_else(|| Error::absent(format!("Run with id={} not found", head.id)))
+    }
+
+    /// A run that one may write to.
+    pub async fn own_run(&self, id: &str) -> Result<(RunHead, Arc<Experiment>)> {
+        let (head, experiment) = self.run(id).await?;
+        self.must(Right::Write, &experiment.team, Some(&head.by))?;
+        Ok((head, experiment))
+    }
+}
+
+pub fn experiment_key(team: &str, name: &str, no: i64) -> DocKey {
+    DocKey { kind: Kind::Experiment, scope: team.to_owned(), name: name.to_owned(), sub: no }
+}
+
+/// Tags of a request as they are kept, each checked.
+pub fn checked_tags(
+    pairs: Vec<(String, String)>,
+    most_value: usize,
+) -> Result<BTreeMap<String, String>> {
+    let mut tags = BTreeMap::new();
+    for (index, (key, value)) in pairs.into_iter().enumerate() {
+        limits::name(&key, || format!("tags[{index}].key"))?;
+        limits::length("key", &key, limits::KEY)?;
+        limits::length("value", &value, most_value)?;
+        limits::no_zero("value", &value)?;
+        tags.insert(key, value);
+    }
+    must_fit(tags.len())?;
+    Ok(tags)
+}
+
+/// Puts a tag where there is room for it.
+pub fn put_tag(tags: &mut BTreeMap<String, String>, key: String, value: String) -> Result<()> {
+    tags.insert(key, value);
+    must_fit(tags.len())
+}
+
+fn must_fit(tags: usize) -> Result<()> {
+    if tags > limits::TAGS_PER_THING {
+        let most = limits::TAGS_PER_THING;
+        return Err(Error::over_limit(format!("There would be {tags} tags; there may be {most}")));
+    }
+    Ok(())
+}
+
+/// An id that no other thing has.
+pub fn random_id() -> Result<String> {
+    let mut bytes = [0; 16];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Error::internal("the system gives no random numbers"))?;
+    Ok(hex::encode(bytes))
+}
+
+/// Keeps what a filter says, in an order, and cuts it to a page.
+pub fn select<T: Things>(
+    mut found: Vec<T>,
+    clauses: &[crate::grammar::Clause],
+    order: impl Fn(&T, &T) -> std::cmp::Ordering,
+    (offset, most): (u64, usize),
+) -> (Vec<T>, Option<String>) {
+    found.retain(|one| crate::grammar::matches(one, clauses));
+    found.sort_by(order);
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(found.len());
+    let rest = found.split_off(start);
+    crate::page::cut(rest, offset, most)
+}
+
+/// An answer with a list, and the token of the next page.
+pub fn listed(name: &str, items: Vec<Value>, next: Option<String>) -> Reply {
+    let mut out = json!({ name: items });
+    if let Some(next) = next {
+        out["next_page_token"] = json!(next);
+    }
+    Reply::json(&out)
+}

@@ -1,0 +1,51 @@
+//! Every route of MLflow that there is, and what answers it.
+
+mod call;
+mod experiments;
+mod history;
+mod logged_models;
+mod logging;
+mod loose;
+mod registered;
+mod registry;
+mod run_tags;
+mod runs;
+mod scanner;
+mod table;
+mod versions;
+
+pub use call::{Changed, Reply};
+pub use table::{Access, OPS, Op, find};
+
+use crate::error::Result;
+use crate::fields::Fields;
+use crate::ports::{Actor, Store};
+use call::Call;
+
+/// A request, as far as it matters here.
+pub struct Request<'a> {
+    pub query: &'a str,
+    pub body: &'a [u8],
+    /// The parts of the path that the route leaves open.
+    pub parts: Vec<String>,
+    /// Milliseconds since 1970.
+    pub now: i64,
+}
+
+/// Answers a request.
+pub async fn answer(
+    op: &Op,
+    store: &dyn Store,
+    actor: &dyn Actor,
+    request: Request<'_>,
+) -> Result<Reply> {
+    let Request { query, body, parts, now } = request;
+    let fields = match (op.method, op.reads_body_itself) {
+        (_, true) => Fields::default(),
+        ("GET", _) => Fields::of_query(query),
+        // Clients of old send what is to be deleted in the body, others in the query.
+        _ if body.is_empty() => Fields::of_query(query),
+        _ => Fields::of_json(body)?,
+    };
+    (op.run)(&Call { store, actor, fields, parts, body, now }).await
+}

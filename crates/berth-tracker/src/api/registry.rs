@@ -1,0 +1,305 @@
+//! Registered models: making, finding, changing and deleting them, and their aliases.
+
+use super::call::{Call, Reply, checked_tags, listed, put_tag, select};
+use super::registered::{
+    IS_PROMPT, absent_model, absent_version, find_model, is_prompt, model_key, model_load,
+    names_prompts, number, stage, target, version_key, versions_load, with_aliases,
+};
+use crate::encode;
+use crate::error::{Error, Result};
+use crate::grammar::{self, Entity, Field, Things};
+use crate::limits;
+use crate::model::{ModelVersion, RegisteredModel};
+use crate::page;
+use crate::ports::{DocChange, DocSet, Kind, Load, Right, read};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const PAGE: usize = 100;
+const MOST_PAGE: usize = 1000;
+
+/// The newest version in each stage, which is all that a model shows of its versions.
+async fn newest(call: &Call<'_>, model: &RegisteredModel) -> Result<Vec<ModelVersion>> {
+    let team = call.team()?;
+    let mut found = Vec::new();
+    for version in model.newest.values() {
+        let key = version_key(team, &model.name, *version);
+        let load =
+            Load { kind: key.kind, scope: key.scope, name: Some(key.name), sub: Some(key.sub) };
+        if let Some((_, doc)) = call.store.docs(load).await?.pop() {
+            found.push(read(&doc)?);
+        }
+    }
+    Ok(found)
+}
+
+async fn shown(call: &Call<'_>, model: &RegisteredModel) -> Result<Reply> {
+    let newest = newest(call, model).await?;
+    let shown = encode::registered_model(model, &newest);
+    Ok(Reply::json(&json!({ "registered_model": shown })))
+}
+
+fn described(call: &Call<'_>) -> Result<Option<String>> {
+    let description = call.fields.text("description")?;
+    limits::length("description", description.as_deref().unwrap_or(""), limits::DESCRIPTION)?;
+    Ok(description)
+}
+
+pub async fn create(call: &Call<'_>) -> Result<Reply> {
+    let name = call.fields.required("name")?;
+    limits::model_name(&name)?;
+    let team = call.team_for(Right::Write)?.to_owned();
+    let kept = call.store.count(Kind::RegisteredModel, team.clone()).await?;
+    if kept >= limits::REGISTERED_MODELS_PER_TEAM as u64 {
+        let said = format!("Team {team} has {kept} registered models, which is all it may have");
+        return Err(Error::over_limit(said));
+    }
+    let model = RegisteredModel {
+        name: name.clone(),
+        created: call.now,
+        updated: call.now,
+        by: call.actor.user().to_owned(),
+        description: described(call)?,
+        deployment_job: call.fields.text("deployment_job_id")?,
+        tags: checked_tags(call.fields.pairs("tags")?, limits::REGISTRY_TAG_VALUE)?,
+        aliases: BTreeMap::new(),
+        last_version: 0,
+        newest: BTreeMap::new(),
+    };
+    let (key, made) = (model_key(&team, &name), model.clone());
+    let edit = move |docs: &mut DocSet| {
+        if let Some(there) = docs.get::<RegisteredModel>(&key)? {
+            let is_prompt =
+                |of: &RegisteredModel| of.tags.get(IS_PROMPT).is_some_and(|is| is == "true");
+            let (old, new) = (is_prompt(&there), is_prompt(&made));
+            let kind = if old { "prompt" } else { "registered model" };
+            let said = match old == new {
+                true => format!("Registered Model (name={}) already exists.", key.name),
+                false => format!("There is a {kind} of the name {} already.", key.name),
+            };
+            return Err(Error::exists(said));
+        }
+        docs.put(key, &made);
+        Ok(Vec::new())
+    };
+    let load = vec![model_load(&team, &name)];
+    call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
+    Ok(shown(call, &model).await?.noted(target(&team, &name), json!({})))
+}
+
+pub async fn get(call: &Call<'_>) -> Result<Reply> {
+    let name = call.fields.required("name")?;
+    let model = find_model(call, &name).await?;
+    shown(call, &model).await
+}
+
+/// Changes a model.
+pub async fn edit(
+    call: &Call<'_>,
+    right: Right,
+    more: Vec<Load>,
+    change: impl FnOnce(&mut RegisteredModel, &mut DocSet) -> Result<()> + Send + 'static,
+) -> Result<RegisteredModel> {
+    let name = call.fields.required("name")?;
+    let model = find_model(call, &name).await?;
+    let team = call.team()?.to_owned();
+    call.must(right, &team, Some(&model.by))?;
+    let (key, now) = (model_key(&team, &name), call.now);
+    let mut load = vec![model_load(&team, &name)];
+    load.extend(more);
+    let edit = move |docs: &mut DocSet| {
+        let there: Option<RegisteredModel> = docs.get(&key)?;
+        let mut there = there.ok_or_else(|| absent_model(&key.name))?;
+        there.updated = now;
+        change(&mut there, docs)?;
+        // One that was renamed has another key.
+        docs.put(model_key(&key.scope, &there.name), &there);
+        Ok(serde_json::to_vec(&there).expect("documents are plain data"))
+    };
+    let changed = call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
+    serde_json::from_slice(&changed).map_err(|why| Error::internal(why.to_string()))
+}
+
+pub async fn rename(call: &Call<'_>) -> Result<Reply> {
+    let (name, new) = (call.fields.required("name")?, call.fields.required("new_name")?);
+    limits::model_name(&new)?;
+    let team = call.team()?.to_owned();
+    let target = target(&team, &name);
+    let detail = json!({ "to": new });
+    if new == name {
+        return shown(call, &find_model(call, &name).await?).await;
+    }
+    let more = vec![model_load(&team, &new), versions_load(&team, &name)];
+    let changed = edit(call, Right::Write, more, move |model, docs| {
+        if docs.get::<RegisteredModel>(&model_key(&team, &new))?.is_some() {
+            return Err(Error::exists(format!("Registered Model (name={new}) already exists.")));
+        }
+        for (key, mut version) in docs.all::<ModelVersion>(Kind::ModelVersion)? {
+            docs.remove(&key);
+            new.clone_into(&mut version.name);
+            docs.put(version_key(&team, &new, version.version), &version);
+        }
+        docs.remove(&model_key(&team, &model.name));
+        model.name = new;
+        Ok(())
+    })
+    .await?;
+    Ok(shown(call, &changed).await?.noted(target, detail))
+}
+
+pub async fn update(call: &Call<'_>) -> Result<Reply> {
+    let description = described(call)?;
+    let job = call.fields.text("deployment_job_id")?;
+    let changed = edit(call, Right::Write, Vec::new(), move |model, _| {
+        model.description = description.or(model.description.take());
+        model.deployment_job = job.or(model.deployment_job.take());
+        Ok(())
+    })
+    .await?;
+    let target = target(call.team()?, &changed.name);
+    Ok(shown(call, &changed).await?.noted(target, json!({})))
+}
+
+pub async fn delete(call: &Call<'_>) -> Result<Reply> {
+    let name = call.fields.required("name")?;
+    let model = find_model(call, &name).await?;
+    let team = call.team()?.to_owned();
+    call.must(Right::Manage, &team, Some(&model.by))?;
+    let target = target(&team, &name);
+    let load = vec![model_load(&team, &name), versions_load(&team, &name)];
+    let edit = move |docs: &mut DocSet| {
+        for (key, _) in docs.all::<ModelVersion>(Kind::ModelVersion)? {
+            docs.remove(&key);
+        }
+        docs.remove(&model_key(&team, &name));
+        Ok(Vec::new())
+    };
+    call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
+    Ok(Reply::empty().noted(target, json!({ "versions": model.last_version })))
+}
+
+/// A model as it is searched for.
+struct Found(RegisteredModel);
+
+impl Things for Found {
+    fn text(&self, field: &Field) -> Option<&str> {
+        match field.kind {
+            grammar::Kind::Tag => self.0.tags.get(&field.key).map(String::as_str),
+            _ => Some(&self.0.name),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "times are far below 2^53")]
+    fn number(&self, _: &Field) -> Option<f64> {
+        Some(self.0.updated as f64)
+    }
+
+    fn metric(&self, _: &str, _: &dyn Fn(f64) -> bool) -> bool {
+        false
+    }
+}
+
+pub async fn search(call: &Call<'_>) -> Result<Reply> {
+    let fields = &call.fields;
+    let most = fields.max_results(PAGE, MOST_PAGE)?;
+    let offset = page::offset(fields.text("page_token")?.as_deref())?;
+    let filter = fields.text("filter")?.unwrap_or_default();
+    let clauses = grammar::filter(Entity::RegisteredModel, &filter)?;
+    let orders = grammar::orders(Entity::RegisteredModel, &fields.texts("order_by")?)?;
+    let scope = call.team_for(Right::Read)?.to_owned();
+    let load = Load { kind: Kind::RegisteredModel, scope, name: None, sub: None };
+    let mut found = Vec::new();
+    for (_, doc) in call.store.docs(load).await? {
+        let model: RegisteredModel = read(&doc)?;
+        if names_prompts(&clauses) || !is_prompt(&model.tags) {
+            found.push(Found(model));
+        }
+    }
+    let order = |a: &Found, b: &Found| {
+        grammar::sort_by(a, b, &orders).then_with(|| a.0.name.cmp(&b.0.name))
+    };
+    let (page, next) = select(found, &clauses, order, (offset, most));
+    let mut items: Vec<Value> = Vec::new();
+    for Found(model) in &page {
+        items.push(encode::registered_model(model, &newest(call, model).await?));
+    }
+    Ok(listed("registered_models", items, next))
+}
+
+pub async fn latest_versions(call: &Call<'_>) -> Result<Reply> {
+    let model = find_model(call, &call.fields.required("name")?).await?;
+    let wanted = call.fields.texts("stages")?;
+    let wanted: Vec<&str> = wanted.iter().map(|word| stage(word)).collect::<Result<_>>()?;
+    let found = newest(call, &model).await?;
+    let shown = found.iter().filter(|one| wanted.is_empty() || wanted.contains(&&*one.stage));
+    let items = shown.map(|one| with_aliases(&model, one)).collect();
+    Ok(listed("model_versions", items, None))
+}
+
+pub async fn set_tag(call: &Call<'_>) -> Result<Reply> {
+    let pair = (call.fields.required("key")?, call.fields.given("value")?);
+    let detail = json!({ "key": pair.0 });
+    let tags = checked_tags(vec![pair], limits::REGISTRY_TAG_VALUE)?;
+    let changed = edit(call, Right::Write, Vec::new(), move |model, _| {
+        for (key, value) in tags {
+            put_tag(&mut model.tags, key, value)?;
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail))
+}
+
+pub async fn delete_tag(call: &Call<'_>) -> Result<Reply> {
+    let key = call.fields.required("key")?;
+    let detail = json!({ "key": key });
+    let changed = edit(call, Right::Write, Vec::new(), move |model, _| {
+        model.tags.remove(&key);
+        Ok(())
+    })
+    .await?;
+    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail))
+}
+
+pub async fn set_alias(call: &Call<'_>) -> Result<Reply> {
+    let alias = call.fields.required("alias")?;
+    limits::alias(&alias)?;
+    limits::alias_is_free(&alias)?;
+    let name = call.fields.required("name")?;
+    let version = number(&call.fields.required("version")?)?;
+    let team = call.team()?.to_owned();
+    let key = version_key(&team, &name, version);
+    let load = Load {
+        kind: key.kind,
+        scope: key.scope.clone(),
+        name: Some(key.name.clone()),
+        sub: Some(key.sub),
+    };
+    let detail = json!({ "alias": alias, "version": version.to_string() });
+    edit(call, Right::Write, vec![load], move |model, docs| {
+        if docs.get::<ModelVersion>(&key)?.is_none() {
+            return Err(absent_version(&model.name, version));
+        }
+        model.aliases.insert(alias, version);
+        match model.aliases.len() > limits::ALIASES_PER_MODEL {
+            true => {
+                let most = limits::ALIASES_PER_MODEL;
+                Err(Error::over_limit(format!("A model has at most {most} aliases")))
+            }
+            false => Ok(()),
+        }
+    })
+    .await?;
+    Ok(Reply::empty().noted(target(&team, &name), detail))
+}
+
+pub async fn delete_alias(call: &Call<'_>) -> Result<Reply> {
+    let alias = call.fields.required("alias")?;
+    let detail = json!({ "alias": alias });
+    let changed = edit(call, Right::Write, Vec::new(), move |model, _| {
+        model.aliases.remove(&alias);
+        Ok(())
+    })
+    .await?;
+    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail))
+}

@@ -1,0 +1,348 @@
+//! Versions of registered models.
+
+use super::call::{Call, Reply, checked_tags, listed, put_tag, select};
+use super::registered::{
+    NO_STAGE, absent_model, absent_version, count_newest, find_model, is_prompt, model_key,
+    model_load, names_prompts, number, stage, target, version_key, versions_load, with_aliases,
+};
+use crate::encode;
+use crate::error::{Error, Result};
+use crate::grammar::{self, Entity, Field, Op, Things, Value as Wanted};
+use crate::limits;
+use crate::model::{ModelVersion, RegisteredModel};
+use crate::page;
+use crate::ports::{DocChange, DocKey, DocSet, Kind, Load, Right, read};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const PAGE: usize = 10_000;
+const MOST_PAGE: usize = 200_000;
+fn one(key: &DocKey) -> Load {
+    Load {
+        kind: key.kind,
+        scope: key.scope.clone(),
+        name: Some(key.name.clone()),
+        sub: Some(key.sub),
+    }
+}
+
+fn shown(model: &RegisteredModel, version: &ModelVersion) -> Reply {
+    Reply::json(&json!({ "model_version": with_aliases(model, version) }))
+}
+
+async fn find(call: &Call<'_>, name: &str, version: u64) -> Result<ModelVersion> {
+    let team = call.team_for(Right::Read)?;
+    let found = call.store.docs(one(&version_key(team, name, version))).await?.pop();
+    read(&found.ok_or_else(|| absent_version(name, version))?.1)
+}
+
+async fn asked(call: &Call<'_>) -> Result<(RegisteredModel, ModelVersion)> {
+    let name = call.fields.required("name")?;
+    let version = number(&call.fields.required("version")?)?;
+    let found = find(call, &name, version).await?;
+    Ok((find_model(call, &name).await?, found))
+}
+
+pub async fn create(call: &Call<'_>) -> Result<Reply> {
+    let fields = &call.fields;
+    let name = fields.required("name")?;
+    limits::model_name(&name)?;
+    let source = fields.required("source")?;
+    limits::length("source", &source, limits::SOURCE)?;
+    let team = call.team_for(Right::Write)?.to_owned();
+    let run = fields.text("run_id")?.filter(|run| !run.is_empty());
+    if let Some(run) = &run {
+        limits::run_id(run)?;
+    }
+    let mut model_id = fields.text("model_id")?.filter(|id| !id.is_empty());
+    if model_id.is_none() {
+        model_id =
+            source.strip_prefix("models:/").filter(|id| id.starts_with("m-")).map(str::to_owned);
+    }
+    let storage = storage(call, &source, model_id.as_deref()).await?;
+    let description = fields.text("description")?;
+    limits::length("description", description.as_deref().unwrap_or(""), limits::DESCRIPTION)?;
+    let mut version = ModelVersion {
+        name: name.clone(),
+        version: 0,
+        created: call.now,
+        updated: call.now,
+        by: call.actor.user().to_owned(),
+        description,
+        stage: NO_STAGE.to_owned(),
+        source,
+        storage,
+        run,
+        run_link: fields.text("run_link")?.filter(|link| !link.is_empty()),
+        model: model_id,
+        tags: checked_tags(fields.pairs("tags")?, limits::REGISTRY_TAG_VALUE)?,
+    };
+    let now = call.now;
+    let key = model_key(&team, &name);
+    let edit = move |docs: &mut DocSet| {
+        let there: Option<RegisteredModel> = docs.get(&key)?;
+        let mut model = there.ok_or_else(|| absent_model(&key.name))?;
+        if model.last_version >= limits::VERSIONS_PER_MODEL {
+            let most = limits::VERSIONS_PER_MODEL;
+            return Err(Error::over_limit(format!("A model has at most {most} versions")));
+        }
+        model.last_version += 1;
+        model.updated = now;
+        version.version = model.last_version;
+        model.newest.insert(NO_STAGE.to_owned(), version.version);
+        docs.put(version_key(&key.scope, &key.name, version.version), &version);
+        docs.put(key, &model);
+        Ok(encode::bytes(&json!({ "model_version": encode::version(&version, &[]) })))
+    };
+    let load = vec![model_load(&team, &name)];
+    let made = call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
+    let shown: Value =
+        serde_json::from_slice(&made).map_err(|why| Error::internal(why.to_string()))?;
+    let detail = json!({ "version": shown["model_version"]["version"] });
+    Ok(Reply::bytes(made).noted(target(&team, &name), detail))
+}
+
+/// Where the files of a version are. What it is made from must be something that the caller sees.
+async fn storage(call: &Call<'_>, source: &str, model: Option<&str>) -> Result<String> {
+    if let Some(id) = model {
+        let (found, experiment) = super::logged_models::find(call, id).await?;
+        if source.starts_with("models:/") {
+            return Ok(format!("{}/models/{}/artifacts", experiment.artifacts(), found.id));
+        }
+    }
+    if let Some(rest) = source.strip_prefix("models:/") {
+        let (name, version) = rest.split_once('/').unwrap_or((rest, ""));
+        let from = find(call, name, number(version)?).await?;
+        return Ok(if from.storage.is_empty() { from.source } else { from.storage });
+    }
+    if let Some(rest) = source.strip_prefix("runs:/") {
+        let (run, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (head, experiment) = call.run(run).await?;
+        return Ok(format!("{}/{}/artifacts/{path}", experiment.artifacts(), head.id));
+    }
+    if source.starts_with("file:") || source.starts_with('/') || source.contains("..") {
+        return Err(Error::invalid(format!(
+            "Invalid model version source: '{source}'. The server does not read local files; use a \
+             source such as runs:/RUN_ID/model or models:/MODEL_ID"
+        )));
+    }
+    Ok(source.to_owned())
+}
+
+pub async fn get(call: &Call<'_>) -> Result<Reply> {
+    let (model, version) = asked(call).await?;
+    Ok(shown(&model, &version))
+}
+
+pub async fn by_alias(call: &Call<'_>) -> Result<Reply> {
+    let name = call.fields.required("name")?;
+    let alias = call.fields.required("alias")?;
+    let model = find_model(call, &name).await?;
+    if alias.eq_ignore_ascii_case("latest") {
+        let newest = model.newest.values().max().copied();
+        let newest = newest
+            .ok_or_else(|| Error::absent(format!("Latest version not found for model {name}.")))?;
+        return Ok(shown(&model, &find(call, &name, newest).await?));
+    }
+    let version = model.aliases.get(&alias).copied();
+    let version = version
+        .ok_or_else(|| Error::invalid(format!("Registered model alias {alias} not found.")))?;
+    Ok(shown(&model, &find(call, &name, version).await?))
+}
+
+pub async fn download_uri(call: &Call<'_>) -> Result<Reply> {
+    let (_, version) = asked(call).await?;
+    let place = if version.storage.is_empty() { version.source } else { version.storage };
+    Ok(Reply::json(&json!({ "artifact_uri": place })))
+}
+
+/// Changes a version, and its model with it.
+async fn edit(
+    call: &Call<'_>,
+    right: Right,
+    all: bool,
+    change: impl FnOnce(&mut RegisteredModel, u64, &mut BTreeMap<u64, ModelVersion>) -> Result<()>
+    + Send
+    + 'static,
+) -> Result<Reply> {
+    let (model, version) = asked(call).await?;
+    let team = call.team()?.to_owned();
+    let by = if right == Right::Manage { &version.by } else { &model.by };
+    call.must(right, &team, Some(by))?;
+    let (name, number, now) = (model.name.clone(), version.version, call.now);
+    let versions = match all {
+        true => versions_load(&team, &name),
+        false => one(&version_key(&team, &name, number)),
+    };
+    let load = vec![model_load(&team, &name), versions];
+    let edit = move |docs: &mut DocSet| {
+        let key = model_key(&team, &name);
+        let there: Option<RegisteredModel> = docs.get(&key)?;
+        let mut model = there.ok_or_else(|| absent_model(&name))?;
+        let versions = docs.all::<ModelVersion>(Kind::ModelVersion)?;
+        let before: BTreeMap<u64, ModelVersion> =
+            versions.into_iter().map(|(_, one)| (one.version, one)).collect();
+        let mut after = before.clone();
+        let own = after.get_mut(&number).ok_or_else(|| absent_version(&name, number))?;
+        own.updated = now;
+        change(&mut model, number, &mut after)?;
+        for (number, old) in &before {
+            let key = version_key(&team, &name, *number);
+            match after.get(number) {
+                None => docs.remove(&key),
+                Some(new) if new != old => docs.put(key, new),
+                Some(_) => {}
+            }
+        }
+        if all {
+            let versions: Vec<ModelVersion> = after.values().cloned().collect();
+            count_newest(&mut model, &versions);
+        }
+        model.updated = now;
+        docs.put(key, &model);
+        let shown = after.get(&number).map(|one| with_aliases(&model, one));
+        Ok(encode::bytes(&match shown {
+            Some(shown) => json!({ "model_version": shown }),
+            None => json!({}),
+        }))
+    };
+    let body = call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
+    let detail = json!({ "version": number.to_string() });
+    Ok(Reply::bytes(body).noted(target(call.team()?, &model.name), detail))
+}
+
+pub async fn update(call: &Call<'_>) -> Result<Reply> {
+    let description = call.fields.text("description")?;
+    limits::length("description", description.as_deref().unwrap_or(""), limits::DESCRIPTION)?;
+    edit(call, Right::Write, false, move |_, number, versions| {
+        let own = versions.get_mut(&number).expect("it was just there");
+        own.description = description;
+        Ok(())
+    })
+    .await
+}
+
+pub async fn delete(call: &Call<'_>) -> Result<Reply> {
+    let reply = edit(call, Right::Manage, true, |model, number, versions| {
+        versions.remove(&number);
+        model.aliases.retain(|_, version| *version != number);
+        Ok(())
+    })
+    .await?;
+    Ok(Reply { body: b"{}".to_vec(), ..reply })
+}
+
+pub async fn set_tag(call: &Call<'_>) -> Result<Reply> {
+    let pair = (call.fields.required("key")?, call.fields.given("value")?);
+    let tags = checked_tags(vec![pair], limits::REGISTRY_TAG_VALUE)?;
+    let reply = edit(call, Right::Write, false, move |_, number, versions| {
+        let own = versions.get_mut(&number).expect("it was just there");
+        for (key, value) in tags {
+            put_tag(&mut own.tags, key, value)?;
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(Reply { body: b"{}".to_vec(), ..reply })
+}
+
+pub async fn delete_tag(call: &Call<'_>) -> Result<Reply> {
+    let key = call.fields.required("key")?;
+    let reply = edit(call, Right::Write, false, move |_, number, versions| {
+        versions.get_mut(&number).expect("it was just there").tags.remove(&key);
+        Ok(())
+    })
+    .await?;
+    Ok(Reply { body: b"{}".to_vec(), ..reply })
+}
+
+pub async fn transition(call: &Call<'_>) -> Result<Reply> {
+    let wanted = stage(&call.fields.required("stage")?)?;
+    let archive = call.fields.bool("archive_existing_versions")?.unwrap_or(false);
+    let is_live = matches!(wanted, "Staging" | "Production");
+    if archive && !is_live {
+        return Err(Error::invalid(format!(
+            "Model version transition cannot archive existing model versions because '{wanted}' is \
+             not an Active stage. Valid stages are Staging, Production"
+        )));
+    }
+    let now = call.now;
+    edit(call, Right::Write, true, move |_, number, versions| {
+        for (other, one) in versions.iter_mut() {
+            if archive && *other != number && one.stage == wanted {
+                "Archived".clone_into(&mut one.stage);
+                one.updated = now;
+            }
+        }
+        let own = versions.get_mut(&number).expect("it was just there");
+        wanted.clone_into(&mut own.stage);
+        Ok(())
+    })
+    .await
+}
+
+/// A version as it is searched for.
+struct Found(ModelVersion);
+
+impl Things for Found {
+    fn text(&self, field: &Field) -> Option<&str> {
+        match (field.kind, field.key.as_str()) {
+            (grammar::Kind::Tag, key) => self.0.tags.get(key).map(String::as_str),
+            (_, "name") => Some(&self.0.name),
+            (_, "run_id") => self.0.run.as_deref(),
+            _ => Some(&self.0.source),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "times are far below 2^53")]
+    fn number(&self, field: &Field) -> Option<f64> {
+        Some(match field.key.as_str() {
+            "version_number" => self.0.version as f64,
+            "creation_timestamp" => self.0.created as f64,
+            _ => self.0.updated as f64,
+        })
+    }
+
+    fn metric(&self, _: &str, _: &dyn Fn(f64) -> bool) -> bool {
+        false
+    }
+}
+
+pub async fn search(call: &Call<'_>) -> Result<Reply> {
+    let fields = &call.fields;
+    let most = fields.max_results(PAGE, MOST_PAGE)?;
+    let offset = page::offset(fields.text("page_token")?.as_deref())?;
+    let filter = fields.text("filter")?.unwrap_or_default();
+    let clauses = grammar::filter(Entity::ModelVersion, &filter)?;
+    let orders = grammar::orders(Entity::ModelVersion, &fields.texts("order_by")?)?;
+    let scope = call.team_for(Right::Read)?.to_owned();
+    // Most searches name one model.
+    let name = clauses.iter().find_map(|of| match (&*of.field.key, of.op, &of.value) {
+        ("name", Op::Eq, Wanted::Text(name)) => Some(name.clone()),
+        _ => None,
+    });
+    let load = |kind| Load { kind, scope: scope.clone(), name: name.clone(), sub: None };
+    let mut models = BTreeMap::new();
+    for (key, doc) in call.store.docs(load(Kind::RegisteredModel)).await? {
+        models.insert(key.name, read::<RegisteredModel>(&doc)?);
+    }
+    let wants_prompts = names_prompts(&clauses);
+    let mut found = Vec::new();
+    for (key, doc) in call.store.docs(load(Kind::ModelVersion)).await? {
+        let shows = |model: &RegisteredModel| wants_prompts || !is_prompt(&model.tags);
+        // A search by name is for that model, prompt or not.
+        if name.is_some() || models.get(&key.name).is_some_and(shows) {
+            found.push(Found(read(&doc)?));
+        }
+    }
+    let order = |a: &Found, b: &Found| {
+        let by_name = || a.0.name.cmp(&b.0.name).then(b.0.version.cmp(&a.0.version));
+        grammar::sort_by(a, b, &orders).then_with(by_name)
+    };
+    let (page, next) = select(found, &clauses, order, (offset, most));
+    let items = page
+        .iter()
+        .filter_map(|Found(version)| Some(with_aliases(models.get(&version.name)?, version)))
+        .collect();
+    Ok(listed("model_versions", items, next))
+}

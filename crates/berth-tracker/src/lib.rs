@@ -1,0 +1,28 @@
+//! Experiments, runs and registered models, as clients of MLflow know them: what may be asked, what
+//! is refused and why, and what the answers are.
+//!
+//! Deliberately absent: SQL, sockets and clocks. A [`Store`] keeps everything, an [`Actor`] knows
+//! what one may do, and times come with requests. Bytes of artifacts are not here either: an
+//! experiment only says where they are.
+
+mod api;
+mod encode;
+mod error;
+mod fields;
+pub mod grammar;
+pub mod limits;
+mod model;
+mod page;
+mod ports;
+pub mod value;
+
+pub use api::{Access, Changed, OPS, Op, Reply, Request, answer, find};
+pub use error::{Code, Error, Result};
+pub use model::{
+    DEFAULT_EXPERIMENT, Dataset, Experiment, Input, Latest, LoggedModel, ModelMetric, ModelVersion,
+    Point, RegisteredModel, Run, RunHead, RunModel, Status, Tags, pairs_of_json, pairs_to_json,
+};
+pub use ports::{
+    Actor, DatasetSummary, DocChange, DocKey, DocSet, Edit, Effect, Fut, HistoryQuery, Kind, Load,
+    Metric, NewRun, OfModel, Right, RunChange, RunQuery, SampleQuery, Store, View, read,
+};

@@ -1,0 +1,254 @@
+//! What the use cases need of the outside: a store, and who asks.
+
+use crate::error::{Error, Result};
+use crate::grammar::{Clause, Order};
+use crate::model::{Experiment, Input, ModelMetric, Point, Run, RunHead, RunModel, Status};
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub type Fut<'a, T> = BoxFuture<'a, Result<T>>;
+
+/// What one may want to do with a thing of a team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    Read,
+    /// Make things, and log to them.
+    Write,
+    /// Delete, restore and share them.
+    Manage,
+}
+
+/// Who asks.
+pub trait Actor: Send + Sync {
+    fn user(&self) -> &str;
+    /// The team that things are looked for in and made in.
+    fn team(&self) -> Option<&str>;
+    /// Whether one may do that with a thing of a team that a user has made.
+    fn may(&self, right: Right, team: &str, by: Option<&str>) -> bool;
+    /// Whether there is a team of that name.
+    fn is_team(&self, name: &str) -> bool;
+}
+
+/// Things that are kept as documents: there are few of each, and they are read as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Experiment = 1,
+    RegisteredModel = 2,
+    ModelVersion = 3,
+    LoggedModel = 4,
+}
+
+/// What a document is found by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DocKey {
+    pub kind: Kind,
+    /// A team; for a logged model its experiment.
+    pub scope: String,
+    pub name: String,
+    /// The number of an experiment or version.
+    pub sub: i64,
+}
+
+/// Documents to read: all of a scope, of a name in it, or one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Load {
+    pub kind: Kind,
+    pub scope: String,
+    pub name: Option<String>,
+    pub sub: Option<i64>,
+}
+
+/// What happens along with a change of documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// All runs of an experiment are deleted or restored.
+    RunsOf { experiment: i64, deleted: bool, at: i64 },
+}
+
+/// Documents under change. Nothing else changes them meanwhile.
+pub struct DocSet {
+    docs: BTreeMap<DocKey, String>,
+    touched: BTreeSet<DocKey>,
+    /// The number that the next new experiment gets.
+    pub next_experiment: i64,
+    pub effects: Vec<Effect>,
+}
+
+impl DocSet {
+    pub fn new(docs: impl IntoIterator<Item = (DocKey, String)>, next_experiment: i64) -> DocSet {
+        let docs = docs.into_iter().collect();
+        DocSet { docs, touched: BTreeSet::new(), next_experiment, effects: Vec::new() }
+    }
+
+    pub fn get<T: DeserializeOwned>(&self, key: &DocKey) -> Result<Option<T>> {
+        self.docs.get(key).map(|doc| read(doc)).transpose()
+    }
+
+    /// The documents of a kind.
+    pub fn all<T: DeserializeOwned>(&self, kind: Kind) -> Result<Vec<(DocKey, T)>> {
+        let of_kind = self.docs.iter().filter(|(key, _)| key.kind == kind);
+        of_kind.map(|(key, doc)| Ok((key.clone(), read(doc)?))).collect()
+    }
+
+    pub fn put<T: Serialize>(&mut self, key: DocKey, value: &T) {
+        let doc = serde_json::to_string(value).expect("documents are plain data");
+        self.docs.insert(key.clone(), doc);
+        self.touched.insert(key);
+    }
+
+    pub fn remove(&mut self, key: &DocKey) {
+        self.docs.remove(key);
+        self.touched.insert(key.clone());
+    }
+
+    /// What has changed; nothing stands for what is gone.
+    pub fn changes(&self) -> impl Iterator<Item = (&DocKey, Option<&str>)> {
+        self.touched.iter().map(|key| (key, self.docs.get(key).map(String::as_str)))
+    }
+}
+
+/// Reads a document.
+pub fn read<T: DeserializeOwned>(doc: &str) -> Result<T> {
+    serde_json::from_str(doc)
+        .map_err(|error| Error::internal(format!("a document cannot be read: {error}")))
+}
+
+/// Decides what becomes of documents, and gives the answer.
+pub type Edit = Box<dyn FnOnce(&mut DocSet) -> Result<Vec<u8>> + Send>;
+
+/// A change of documents, whole or not at all.
+pub struct DocChange {
+    pub load: Vec<Load>,
+    pub edit: Edit,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metric {
+    pub key: String,
+    pub point: Point,
+    /// The logged model that it is of, with the data set it was measured on.
+    pub model: Option<OfModel>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OfModel {
+    pub id: String,
+    pub dataset_name: String,
+    pub dataset_digest: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    pub id: String,
+    pub experiment: i64,
+    pub name: String,
+    pub user: String,
+    pub by: String,
+    pub start: i64,
+    pub tags: Vec<(String, String)>,
+}
+
+/// A change of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunChange {
+    Create(NewRun),
+    Update {
+        run: RunHead,
+        status: Option<Status>,
+        end: Option<i64>,
+        name: Option<String>,
+    },
+    Stage {
+        run: RunHead,
+        deleted: bool,
+        at: i64,
+    },
+    Log {
+        run: RunHead,
+        metrics: Vec<Metric>,
+        params: Vec<(String, String)>,
+        tags: Vec<(String, String)>,
+    },
+    DeleteTag {
+        run: RunHead,
+        key: String,
+    },
+    Inputs {
+        run: RunHead,
+        datasets: Vec<Input>,
+        models: Vec<RunModel>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    Active,
+    Deleted,
+    All,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunQuery {
+    /// With where their artifacts are, which can be searched for.
+    pub experiments: Vec<i64>,
+    pub view: View,
+    pub clauses: Vec<Clause>,
+    pub orders: Vec<Order>,
+    pub offset: u64,
+    pub limit: usize,
+}
+
+/// Points of one metric of a run, in the order of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryQuery<'a> {
+    pub run: &'a RunHead,
+    pub key: &'a str,
+    pub offset: u64,
+    pub limit: usize,
+}
+
+/// Points of one metric of a run that stand for all between two steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleQuery<'a> {
+    pub run: &'a RunHead,
+    pub key: &'a str,
+    pub steps: Option<(i64, i64)>,
+    pub most: usize,
+}
+
+/// A data set of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetSummary {
+    pub experiment: i64,
+    pub name: String,
+    pub digest: String,
+    pub context: String,
+}
+
+/// Where everything is kept. A change is durable when its future is ready.
+pub trait Store: Send + Sync {
+    /// Experiments are in memory, all of them.
+    fn experiment(&self, no: i64) -> Option<Arc<Experiment>>;
+    fn experiment_named(&self, team: &str, name: &str) -> Option<Arc<Experiment>>;
+    fn experiments(&self) -> Vec<Arc<Experiment>>;
+
+    fn edit(&self, change: DocChange) -> Fut<'_, Vec<u8>>;
+    fn write(&self, change: RunChange) -> Fut<'_, ()>;
+
+    fn docs(&self, load: Load) -> Fut<'_, Vec<(DocKey, String)>>;
+    fn count(&self, kind: Kind, scope: String) -> Fut<'_, u64>;
+    /// The one document of a kind that has a name, whatever its scope.
+    fn named(&self, kind: Kind, name: String) -> Fut<'_, Option<(DocKey, String)>>;
+
+    fn run_head<'a>(&'a self, id: &'a str) -> Fut<'a, Option<RunHead>>;
+    /// Runs in this order; those that are not there are left out.
+    fn runs<'a>(&'a self, numbers: &'a [i64]) -> Fut<'a, Vec<Run>>;
+    fn search<'a>(&'a self, query: &'a RunQuery) -> Fut<'a, Vec<i64>>;
+    fn history<'a>(&'a self, query: HistoryQuery<'a>) -> Fut<'a, Vec<Point>>;
+    fn samples<'a>(&'a self, query: SampleQuery<'a>) -> Fut<'a, Vec<Point>>;
+    fn model_metrics<'a>(&'a self, models: &'a [String]) -> Fut<'a, Vec<ModelMetric>>;
+    fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>>;
+}
