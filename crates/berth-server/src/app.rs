@@ -4,6 +4,7 @@ use crate::audit_export::Export;
 use crate::listen::Connections;
 use crate::notifier::NoticeFigures;
 use crate::oidc::Oidc;
+use crate::tracking::Tracking;
 use berth_cluster::ManagedJobs;
 use berth_kube::ClientMetrics;
 use berth_machine::Host;
@@ -32,6 +33,8 @@ pub struct Parts {
     pub public_url: Option<Url>,
     /// Who says who somebody is, where a provider does.
     pub oidc: Option<Arc<Oidc>>,
+    /// Experiments, runs and registered models.
+    pub tracking: Tracking,
 }
 
 impl App {

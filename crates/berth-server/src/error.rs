@@ -47,6 +47,8 @@ pub enum Error {
     #[error(transparent)]
     Store(berth_store::Error),
     #[error(transparent)]
+    Tracking(berth_tracker_store::OpenError),
+    #[error(transparent)]
     Node(berth_node::Error),
     #[error(transparent)]
     Kube(berth_kube::Error),

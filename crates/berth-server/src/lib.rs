@@ -15,6 +15,7 @@ mod peer;
 mod restore;
 mod serve;
 mod tls;
+mod tracking;
 mod webhook;
 
 pub use audit_export::{ExportPlace, PlaceError};

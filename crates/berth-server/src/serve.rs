@@ -8,6 +8,7 @@ use crate::listen::Door;
 use crate::oidc::Oidc;
 use crate::options::{Options, Place, Stage, Started, Tell};
 use crate::tls::Tls;
+use crate::tracking::{Known as KnownCallers, Tracking};
 use crate::webhook;
 use crate::{audit_export, first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
@@ -34,7 +35,8 @@ use berth_service::{
     self as service, FigureOptions, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin,
     audit_end, figures, schedules,
 };
-use berth_store::Store;
+use berth_store::{Backend, Store};
+use berth_tracker_store::TrackingStore;
 use futures_util::future::LocalBoxFuture;
 use std::collections::BTreeMap;
 use std::io;
@@ -203,12 +205,14 @@ async fn lead(
         // Whatever is under way must not reach the cluster any more.
         drop(watch);
         served.abort();
+        app.tracking.store.close().await;
         handle.stop().await;
         let _ = ends.await;
         return Ok(left);
     }
     admin::refusals::finish(&app.service).await;
     finish_figures(&app.service).await;
+    app.tracking.store.close().await;
     handle.stop().await;
     let ended = match ended {
         Some(ended) => ended,
@@ -326,6 +330,8 @@ async fn start(
                 (running, jobs, Box::new(()))
             }
         };
+    // Only whoever leads writes, here as there.
+    let tracking = open_tracking(&url, &home, &store).await?;
     let service = Service::new(service::Parts {
         engine: running.handle.clone(),
         store,
@@ -364,8 +370,24 @@ async fn start(
         connections,
         public_url,
         oidc,
+        tracking: Tracking { store: Arc::new(tracking), known: KnownCallers::default() },
     });
     Ok(Begun { app, running, watch })
+}
+
+/// What is tracked: in a file of its own beside the server's SQLite database, or in a schema of its
+/// own of the server's PostgreSQL database.
+async fn open_tracking(url: &str, home: &Home, store: &Store) -> Result<TrackingStore, Error> {
+    let options = berth_tracker_store::Options::default();
+    let opened = match store.backend() {
+        Backend::Sqlite => {
+            let file = home.root().join("tracking.db");
+            let url = berth_store::sqlite_url(&file);
+            TrackingStore::open(&url, &url, Some(&file), &options).await
+        }
+        Backend::Postgres => TrackingStore::open(url, store.database(), None, &options).await,
+    };
+    opened.map_err(Error::Tracking)
 }
 
 /// What this machine has, and the driver of its processes.

@@ -50,6 +50,7 @@ async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl Into
     page.newest_figures(&app);
     page.cluster(&app);
     page.audit(&app);
+    page.tracking(&app);
     page.sign_ins(&app).await?;
     page.costs(&app).await?;
     page.budgets(&app).await?;

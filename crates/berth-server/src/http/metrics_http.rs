@@ -34,13 +34,18 @@ fn times() -> MutexGuard<'static, BTreeMap<Kind, Durations>> {
     TIMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What an answer counts as, where its route stands for several.
+#[derive(Debug, Clone, Copy)]
+pub struct As(pub &'static str);
+
 /// Measures until the head of the answer: a stream goes on for as long as it is read.
 pub(super) async fn measured(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().to_string();
     let begun = Instant::now();
     let response = next.run(request).await;
-    if let Some(route) = route {
+    let of = response.extensions().get::<As>().map(|of| format!("/api/{}", of.0));
+    if let Some(route) = of.or(route) {
         let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         note(method, route, response.status().as_u16(), us);
     }

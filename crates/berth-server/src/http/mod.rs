@@ -26,6 +26,7 @@ mod metrics_http;
 mod metrics_kube;
 mod metrics_process;
 mod metrics_sign_in;
+mod metrics_tracking;
 mod money;
 mod openapi;
 mod page;
@@ -34,6 +35,7 @@ mod request_id;
 mod session;
 mod streams;
 mod trace;
+mod tracking;
 mod visitor;
 mod volumes;
 
@@ -53,8 +55,8 @@ pub fn router(app: App) -> Router {
     for route in ROUTES {
         router = router.route(route.path, handler(route));
     }
-    let router = router
-        .route_layer(from_fn_with_state(app.clone(), asking::guard))
+    let router = router.route_layer(from_fn_with_state(app.clone(), asking::guard));
+    let router = tracking::routes(router)
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .route_layer(from_fn(metrics_http::measured))
         .fallback(portal::fallback)

@@ -17,7 +17,8 @@ use berth_portal::File;
 use std::borrow::Cow;
 
 /// What the portal does not answer for a browser: the API keeps its problems.
-const OF_API: [&str; 5] = ["/v1", "/metrics", "/healthz", "/readyz", "/openapi.json"];
+const OF_API: [&str; 7] =
+    ["/v1", "/metrics", "/healthz", "/readyz", "/openapi.json", "/api", "/ajax-api"];
 
 /// Answers what is no route.
 pub async fn fallback(request: Request) -> Response {

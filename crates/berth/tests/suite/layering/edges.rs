@@ -107,6 +107,8 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-machine",
             "berth-cluster",
             "berth-portal",
+            "berth-tracker",
+            "berth-tracker-store",
         ],
     ),
     (

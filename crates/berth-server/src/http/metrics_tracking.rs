@@ -1,0 +1,20 @@
+//! Figures about what is tracked.
+
+use super::metrics::Page;
+use crate::app::App;
+
+impl Page {
+    pub(super) fn tracking(&mut self, app: &App) {
+        let figures = app.tracking.store.figures();
+        let help = "Groups of changes of what is tracked that were committed";
+        self.count("tracking_commits", help, figures.commits());
+        let help = "Groups of changes of what is tracked that could not be written";
+        self.count("tracking_failed_commits", help, figures.failed_commits());
+        let help = "Changes of what is tracked, in groups that were committed";
+        self.count("tracking_changes", help, figures.changes());
+        let help = "Points of metrics that were logged";
+        self.count("tracking_points", help, figures.points());
+        let help = "Time that writing groups of changes took, in milliseconds";
+        self.count("tracking_commit_milliseconds", help, figures.commit_micros() / 1_000);
+    }
+}

@@ -1,0 +1,77 @@
+//! A caller, as far as what is tracked is concerned. Reading takes the right to read logs, logging
+//! the right to submit jobs, and deleting and sharing the right to control jobs.
+
+use axum::http::HeaderMap;
+use berth_api::access::Permission;
+use berth_engine::DEFAULT_TEAM;
+use berth_service::{Caller, Service};
+use berth_tracker::{Actor, Code, Error, Right};
+
+/// The team that a request is for, where its user is in several.
+const TEAM: &str = "x-berth-team";
+
+pub struct Asking {
+    pub caller: Caller,
+    service: Service,
+    team: Option<String>,
+}
+
+pub fn permission(right: Right) -> Permission {
+    match right {
+        Right::Read => Permission::LogsRead,
+        Right::Write => Permission::JobsSubmit,
+        Right::Manage => Permission::JobsControl,
+    }
+}
+
+impl Asking {
+    /// `name` is the user name of basic authentication, which may name a team.
+    pub fn new(
+        service: &Service,
+        caller: Caller,
+        headers: &HeaderMap,
+        name: Option<&str>,
+    ) -> Result<Asking, Error> {
+        let reads = |team: &str| caller.may(Permission::LogsRead, Some(team), None);
+        let team = match headers.get(TEAM) {
+            Some(named) => {
+                let team = named.to_str().unwrap_or_default();
+                if !is_team(service, team) || !reads(team) {
+                    let said = format!(
+                        "The header X-Berth-Team names '{team}', which is no team that you are in"
+                    );
+                    return Err(Error::new(Code::PermissionDenied, said));
+                }
+                Some(team.to_owned())
+            }
+            None => name
+                .filter(|name| caller.teams().iter().any(|of| of.team == **name))
+                .map(str::to_owned)
+                .or_else(|| caller.default_team())
+                .or_else(|| reads(DEFAULT_TEAM).then(|| DEFAULT_TEAM.to_owned())),
+        };
+        Ok(Asking { caller, service: service.clone(), team })
+    }
+}
+
+fn is_team(service: &Service, name: &str) -> bool {
+    service.engine.teams().names().any(|team| team == name)
+}
+
+impl Actor for Asking {
+    fn user(&self) -> &str {
+        self.caller.user()
+    }
+
+    fn team(&self) -> Option<&str> {
+        self.team.as_deref()
+    }
+
+    fn may(&self, right: Right, team: &str, by: Option<&str>) -> bool {
+        self.caller.may(permission(right), Some(team), by)
+    }
+
+    fn is_team(&self, name: &str) -> bool {
+        is_team(&self.service, name)
+    }
+}
