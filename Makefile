@@ -23,7 +23,7 @@ run: toolchain portal ## Build Berth and start it on this machine (GPUS=8xH100 d
 # The Kubernetes programs come first: where they cannot be built, that shows at once and not after
 # ten minutes of other work.
 .PHONY: test
-test: portal kube-tools oidc-tools fmt-check lint deny unit fuzz-api portal-unit e2e ## Everything a change must pass: format, lints, licences, tests
+test: portal kube-tools oidc-tools mlflow-tools fmt-check lint deny unit fuzz-api portal-unit e2e ## Everything a change must pass: format, lints, licences, tests
 
 # A few minutes at most. The script says how it picks.
 .PHONY: check
@@ -42,7 +42,7 @@ test-long: toolchain postgres kube-tools ## The long tests: faults injected, rig
 # its programs most of the time, so more of them run at once than there are cores.
 RUST_TEST_THREADS ?= 4
 .PHONY: unit
-unit: toolchain postgres faketime promtool kube-tools oidc-tools ## Run the tests alone
+unit: toolchain postgres faketime promtool kube-tools oidc-tools mlflow-tools ## Run the tests alone
 	RUST_TEST_THREADS=$(RUST_TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: kube-rbac
@@ -220,6 +220,10 @@ promtool:
 .PHONY: oidc-tools
 oidc-tools:
 	@.ci/oidc-tools
+
+.PHONY: mlflow-tools
+mlflow-tools:
+	@.ci/mlflow-tools
 
 # Built once, from Go modules, into a cache outside the tree.
 .PHONY: kube-tools

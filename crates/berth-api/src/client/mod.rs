@@ -8,6 +8,7 @@ mod calls;
 mod error;
 mod shell;
 mod stream;
+mod tracked;
 
 pub use calls::{Events, Logs};
 pub use error::{Error, Result};

@@ -42,6 +42,7 @@ mod template;
 mod timeline;
 mod token;
 mod top;
+mod tracking;
 mod volume;
 mod when;
 mod why;
@@ -180,6 +181,14 @@ pub enum ClientCommand {
     /// List, create and delete named volumes of teams
     #[command(subcommand, arg_required_else_help = true)]
     Volume(volume::Volume),
+    /// List, share and delete experiments
+    #[command(subcommand, arg_required_else_help = true)]
+    Experiments(tracking::Experiments),
+    /// List runs of experiments
+    Runs(Box<tracking::Runs>),
+    /// List registered models and their versions, and set aliases
+    #[command(subcommand, arg_required_else_help = true)]
+    Models(tracking::Models),
     /// Save, show and delete templates of job files
     #[command(subcommand, arg_required_else_help = true)]
     Template(template::Template),
@@ -254,6 +263,9 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Project(args) => identity::project(context, &args).await,
         ClientCommand::Secret(args) => secret::run(context, &args).await,
         ClientCommand::Volume(args) => volume::run(context, &args).await,
+        ClientCommand::Experiments(args) => tracking::experiments(context, &args).await,
+        ClientCommand::Runs(args) => tracking::runs(context, &args).await,
+        ClientCommand::Models(args) => tracking::models(context, &args).await,
         ClientCommand::Template(args) => template::run(context, &args).await,
         ClientCommand::Schedule(args) => schedule::run(context, &args).await,
         ClientCommand::Audit(args) => audit::run(context, &args).await,

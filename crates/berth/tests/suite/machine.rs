@@ -26,6 +26,7 @@ mod rights;
 pub mod server;
 mod streams;
 mod tour;
+mod tracking;
 mod trouble;
 mod views;
 mod volumes;
