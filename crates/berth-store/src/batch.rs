@@ -163,6 +163,10 @@ documents!(
     EnergyRow,
     SessionRow,
     IdentityRow,
+    BlobRow,
+    BlobNameRow,
+    DataVersionRow,
+    BlobQuotaRow,
 );
 
 /// A row of some [`Document`] to put or to delete.

@@ -30,13 +30,14 @@ pub use error::{Error, Result, Retry};
 pub use read::{
     AuditCheck, AuditFilter, AuditFollower, Broken, CostKey, CostQuery, CostRowQuery, CostSum,
     DueNotices, EnergySum, FigureKey, FigureQuery, HeldLease, JobCounts, JobFilter, JobKey,
-    JobOrder, JobPage, JobPlace, KeyValue, LeaseFilter, Loading, OrderedJobPage, RightsFinding,
-    Verified,
+    JobOrder, JobPage, JobPlace, KeyValue, LeaseFilter, Loading, NamedSum, NamesQuery,
+    OrderedJobPage, RightsFinding, Verified,
 };
 pub use rows::{
-    AuditEntry, AuditRow, CostRecord, EnergyRow, FigureRow, IdempotencyRow, IdentityRow, JobRow,
-    LeaseRow, MemberRow, NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SessionRow,
-    SettingRow, TeamRow, TemplateRow, TokenRow, UserRow,
+    AuditEntry, AuditRow, BlobNameRow, BlobQuotaRow, BlobRow, CostRecord, DataVersionRow,
+    EnergyRow, FigureRow, IdempotencyRow, IdentityRow, JobRow, LeaseRow, MemberRow, NoticeRow,
+    ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SessionRow, SettingRow, TeamRow, TemplateRow,
+    TokenRow, UserRow,
 };
 pub use store::{AuditEnd, Options, Store};
 pub use table::Row;

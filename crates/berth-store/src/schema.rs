@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     Step { version: 9, sql: include_str!("../migrations/0009_portal.sql") },
     Step { version: 10, sql: include_str!("../migrations/0010_made_by.sql") },
     Step { version: 11, sql: include_str!("../migrations/0011_session_keys.sql") },
+    Step { version: 12, sql: include_str!("../migrations/0012_blobs.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -312,6 +312,22 @@ impl Key for (&str, &str) {
     }
 }
 
+impl Key for (&str, &str, &str) {
+    fn values(&self) -> KeyValues {
+        let texts = [self.0, self.1, self.2];
+        KeyValues(texts.map(|text| Value::Text(Some(text.to_owned()))).to_vec())
+    }
+}
+
+/// A team, a name and its version.
+impl Key for (&str, &str, u64) {
+    fn values(&self) -> KeyValues {
+        let mut values = (self.0, self.1).values().0;
+        self.2.write(&mut values);
+        KeyValues(values)
+    }
+}
+
 /// A series of figures, its level and the start of a chunk.
 impl Key for (&str, u32, Time) {
     fn values(&self) -> KeyValues {

@@ -1,6 +1,7 @@
 //! Reading. Nothing here waits for the writer.
 
 mod audit;
+mod blobs;
 mod cost_more;
 mod cost_rows;
 mod costs;
@@ -14,6 +15,7 @@ mod leases;
 mod log;
 
 pub use audit::{AuditCheck, AuditFilter, AuditFollower, Broken, RightsFinding, Verified};
+pub use blobs::{NamedSum, NamesQuery};
 pub use cost_rows::CostRowQuery;
 pub use costs::{CostKey, CostQuery, CostSum};
 pub use documents::DueNotices;

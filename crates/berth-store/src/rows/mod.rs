@@ -1,6 +1,7 @@
 //! What is kept, as plain values.
 
 mod audit;
+mod blob;
 mod cost;
 mod energy;
 mod figure;
@@ -11,6 +12,7 @@ mod work;
 
 pub use audit::{AuditEntry, AuditRow};
 pub(crate) use audit::{GENESIS, chain};
+pub use blob::{BlobNameRow, BlobQuotaRow, BlobRow, DataVersionRow};
 pub use cost::CostRecord;
 pub use energy::EnergyRow;
 pub use figure::FigureRow;
@@ -110,4 +112,8 @@ pub(crate) const TABLES: &[Table] = &[
     EnergyRow::TABLE,
     SessionRow::TABLE,
     IdentityRow::TABLE,
+    BlobRow::TABLE,
+    BlobNameRow::TABLE,
+    DataVersionRow::TABLE,
+    BlobQuotaRow::TABLE,
 ];

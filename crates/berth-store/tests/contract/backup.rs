@@ -154,7 +154,8 @@ async fn a_backup_holds_every_table(place: Place) {
         include_str!("../../migrations/0008_sessions.sql"),
         include_str!("../../migrations/0009_portal.sql"),
         include_str!("../../migrations/0010_made_by.sql"),
-        include_str!("../../migrations/0011_session_keys.sql")
+        include_str!("../../migrations/0011_session_keys.sql"),
+        include_str!("../../migrations/0012_blobs.sql")
     );
     let mut declared = Vec::new();
     for table in schema.split("CREATE TABLE ").skip(1) {

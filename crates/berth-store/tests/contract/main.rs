@@ -4,6 +4,7 @@ mod place;
 
 mod audit;
 mod backup;
+mod blobs;
 mod commits;
 mod costs;
 mod crash;

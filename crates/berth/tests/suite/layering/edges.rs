@@ -6,6 +6,8 @@
 pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-model", &[]),
     ("berth-fs", &[]),
+    // What is kept by its content; who may have it is known elsewhere.
+    ("berth-blobs", &[]),
     ("berth-code", &["berth-model"]),
     ("berth-ledger", &["berth-model"]),
     ("berth-core", &["berth-model", "berth-ledger"]),
@@ -40,6 +42,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-ledger",
             "berth-core",
             "berth-figures",
+            "berth-blobs",
             "berth-file",
             "berth-fs",
             "berth-api",
@@ -51,12 +54,15 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     (
         "berth-machine",
         &[
+            "berth-blobs",
             "berth-code",
             "berth-model",
             "berth-core",
             "berth-figures",
             "berth-file",
             "berth-node",
+            // Where the data of a version is.
+            "berth-store",
             "berth-engine",
             "berth-service",
         ],
@@ -94,6 +100,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     (
         "berth-server",
         &[
+            "berth-blobs",
             "berth-model",
             "berth-core",
             "berth-figures",
@@ -114,6 +121,8 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     (
         "berth",
         &[
+            // The sums that data is known by.
+            "berth-blobs",
             "berth-code",
             "berth-model",
             "berth-file",

@@ -1,0 +1,184 @@
+//! Objects in a bucket of an S3-compatible store.
+
+use crate::address::{Address, Keys};
+use crate::error::{Error, Result, on_disk};
+use crate::id::BlobId;
+use crate::store::Listed;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path as Key;
+use object_store::{
+    ClientOptions, GetOptions, GetRange, ObjectStore, ObjectStoreExt, WriteMultipart,
+};
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// What is sent at a time; the smallest part that stores take is 5 MiB.
+const PART: usize = 8 << 20;
+/// Stores take ten thousand parts of one object.
+const MOST_PARTS: u64 = 9_000;
+/// Parts that are on their way at once.
+const AT_ONCE: usize = 3;
+/// A store that sends nothing for so long does not answer.
+const SILENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone)]
+pub struct Bucket {
+    client: Arc<AmazonS3>,
+    shown: String,
+    prefix: String,
+}
+
+impl Bucket {
+    /// Region, endpoint and whatever keys are not given come from the environment (`AWS_REGION`,
+    /// `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, …).
+    pub fn open(address: &Address, keys: &Keys) -> Result<Bucket> {
+        // The whole of a large object takes as long as it takes.
+        let client = ClientOptions::new().with_timeout_disabled().with_read_timeout(SILENCE);
+        let mut builder = AmazonS3Builder::from_env()
+            .with_client_options(client)
+            .with_bucket_name(&address.bucket);
+        let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+        let named = || names.into_iter().find_map(|name| std::env::var(name).ok());
+        if let Some(endpoint) = address.endpoint.clone().or_else(named) {
+            // Plain text is for a store on the same machine or network; whoever names it decides.
+            builder = builder.with_allow_http(endpoint.starts_with("http://"));
+            builder = builder.with_endpoint(endpoint);
+        }
+        let Keys { id, secret, token } = keys.clone();
+        if let (Some(id), Some(secret)) = (id, secret) {
+            builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+        }
+        if let Some(token) = token {
+            builder = builder.with_token(token);
+        }
+        let bad = |error: object_store::Error| Error::Address {
+            address: address.to_string(),
+            why: error.to_string(),
+        };
+        let client = Arc::new(builder.build().map_err(bad)?);
+        Ok(Bucket { client, shown: address.to_string(), prefix: address.prefix.clone() })
+    }
+
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    fn key(&self, id: &BlobId) -> Key {
+        let (first, rest) = id.parts();
+        Key::from(format!("{}/{first}/{rest}", self.prefix))
+    }
+
+    fn failed(&self, action: &'static str) -> impl FnOnce(object_store::Error) -> Error + use<> {
+        let bucket = self.shown.clone();
+        move |source| Error::Bucket { action, bucket, source: Box::new(source) }
+    }
+
+    /// Asks for something small, so that a wrong key or address shows at the start.
+    pub async fn check(&self) -> Result<()> {
+        let prefix = Key::from(self.prefix.as_str());
+        let mut listed = self.client.list(Some(&prefix));
+        listed.try_next().await.map(drop).map_err(self.failed("look"))
+    }
+
+    async fn size(&self, id: &BlobId) -> Result<Option<u64>> {
+        match self.client.head(&self.key(id)).await {
+            Ok(found) => Ok(Some(found.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed("look for an object")(error)),
+        }
+    }
+
+    /// Sends a file, unless the object is there. Says whether it was new.
+    pub async fn place(&self, id: &BlobId, bytes: u64, part: &Path) -> Result<bool> {
+        if self.size(id).await? == Some(bytes) {
+            return Ok(false);
+        }
+        let path = part.to_owned();
+        let open = move || File::open(&path).map_err(|error| Error::io("read", &path, error));
+        let mut file = on_disk(open).await?;
+        let key = self.key(id);
+        if bytes <= PART as u64 {
+            let (_, all) = next_piece(file, part).await?;
+            let put = self.client.put(&key, all.unwrap_or_default().into()).await;
+            return put.map(|_| true).map_err(self.failed("write an object"));
+        }
+        let upload = self.client.put_multipart(&key).await;
+        let upload = upload.map_err(self.failed("begin an object"))?;
+        let size = PART.max(usize::try_from(bytes / MOST_PARTS + 1).unwrap_or(PART));
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, size);
+        let sent = async {
+            loop {
+                let (rest, piece) = next_piece(file, part).await?;
+                let Some(piece) = piece else { return Ok(()) };
+                file = rest;
+                let waited = upload.wait_for_capacity(AT_ONCE).await;
+                waited.map_err(self.failed("write an object"))?;
+                upload.put(piece);
+            }
+        };
+        match sent.await {
+            Ok(()) => {
+                let put = upload.finish().await;
+                put.map(|_| true).map_err(self.failed("write an object"))
+            }
+            Err(error) => {
+                // What is left of it is billed until somebody removes it.
+                let _ = upload.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The bytes of an object. The store has answered when this returns.
+    pub async fn read(
+        &self,
+        id: &BlobId,
+        range: Range<u64>,
+    ) -> Result<BoxStream<'static, std::io::Result<Bytes>>> {
+        let range = Some(GetRange::Bounded(range));
+        let options = GetOptions { range, ..GetOptions::default() };
+        match self.client.get_opts(&self.key(id), options).await {
+            Ok(found) => Ok(found.into_stream().map_err(std::io::Error::other).boxed()),
+            Err(object_store::Error::NotFound { .. }) => Err(Error::Missing(id.clone())),
+            Err(error) => Err(self.failed("read an object")(error)),
+        }
+    }
+
+    pub async fn remove(&self, id: &BlobId) -> Result<()> {
+        match self.client.delete(&self.key(id)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("remove an object")(error)),
+        }
+    }
+
+    /// The objects whose names begin with these two digits.
+    pub async fn list(&self, first: &str) -> Result<Vec<Listed>> {
+        let prefix = Key::from(format!("{}/{first}", self.prefix));
+        let found = self.client.list(Some(&prefix)).try_collect::<Vec<_>>().await;
+        let found = found.map_err(self.failed("list objects"))?;
+        let listed = found.into_iter().filter_map(|found| {
+            let id = format!("{first}{}", found.location.filename()?).parse().ok()?;
+            Some(Listed { id, bytes: found.size, modified: SystemTime::from(found.last_modified) })
+        });
+        Ok(listed.collect())
+    }
+}
+
+/// The next piece of a file; nothing at its end.
+async fn next_piece(mut file: File, path: &Path) -> Result<(File, Option<Bytes>)> {
+    let path = path.to_owned();
+    on_disk(move || {
+        let mut piece = Vec::with_capacity(PART);
+        let read = (&mut file).take(PART as u64).read_to_end(&mut piece);
+        read.map_err(|error| Error::io("read", &path, error))?;
+        Ok((file, (!piece.is_empty()).then(|| Bytes::from(piece))))
+    })
+    .await
+}

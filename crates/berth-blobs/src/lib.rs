@@ -1,0 +1,29 @@
+//! Objects that are kept by their content: the SHA-256 sum is the name. They lie in a folder or in a
+//! bucket of an S3-compatible store.
+//!
+//! Deliberately absent: teams, rights and the names that people give to objects. Those are rows of the
+//! database, and `berth-service` writes them.
+
+mod address;
+#[cfg(feature = "s3")]
+mod bucket;
+#[cfg(not(feature = "s3"))]
+#[path = "no_bucket.rs"]
+mod bucket;
+mod error;
+mod folder;
+mod id;
+mod read;
+mod room;
+mod store;
+mod sums;
+mod upload;
+
+pub use address::{Address, Keys};
+pub use error::{Error, Result};
+pub use id::{BlobId, ParseBlobId, is_md5};
+pub use read::{Content, PIECE};
+pub use room::Room;
+pub use store::{Blobs, Listed, Options};
+pub use sums::Sums;
+pub use upload::{Placed, Upload, Whole};

@@ -1,0 +1,47 @@
+//! The bytes of an object, as they are read.
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Bytes that are read at a time.
+pub const PIECE: u64 = 256 << 10;
+
+/// A part of an object, piece by piece. Nothing is read before it is asked for.
+pub type Content = BoxStream<'static, io::Result<Bytes>>;
+
+pub(crate) fn of_file(file: File, range: Range<u64>) -> Content {
+    pieces(file, range).boxed()
+}
+
+fn pieces(file: File, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    let open = Some((Arc::new(file), range.start, range.end));
+    stream::unfold(open, async |open| {
+        let (file, at, to) = open?;
+        let length = PIECE.min(to.saturating_sub(at));
+        if length == 0 {
+            return None;
+        }
+        let reading = file.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            let read = reading.read_at(&mut bytes, at)?;
+            bytes.truncate(read);
+            Ok::<_, io::Error>(bytes)
+        });
+        match read.await.unwrap_or_else(|why| Err(io::Error::other(why))) {
+            // Fewer bytes than were announced are an error to whoever reads them.
+            Ok(bytes) if bytes.is_empty() => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
+            Ok(bytes) => {
+                let next = at + bytes.len() as u64;
+                Some((Ok(Bytes::from(bytes)), Some((file, next, to))))
+            }
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+}
