@@ -23,7 +23,7 @@ run: toolchain portal ## Build Berth and start it on this machine (GPUS=8xH100 d
 # The Kubernetes programs come first: where they cannot be built, that shows at once and not after
 # ten minutes of other work.
 .PHONY: test
-test: portal kube-tools oidc-tools mlflow-tools fmt-check lint deny unit fuzz-api portal-unit e2e ## Everything a change must pass: format, lints, licences, tests
+test: portal kube-tools oidc-tools mlflow-tools dvc-tools fmt-check lint deny unit fuzz-api portal-unit e2e ## Everything a change must pass: format, lints, licences, tests
 
 # A few minutes at most. The script says how it picks.
 .PHONY: check
@@ -33,8 +33,9 @@ check: components postgres faketime promtool ## What daily work needs: format, l
 # What finds faults only when it goes on for long: it changes with the code of every day too little
 # to be part of each change.
 .PHONY: test-long
-test-long: toolchain postgres kube-tools ## The long tests: faults injected, rights revoked, the API fuzzed
+test-long: toolchain postgres kube-tools ## The long tests: faults injected, rights revoked, buckets, the API fuzzed
 	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
+	$(CARGO) test --workspace --locked --test suite -- --ignored bucket::
 	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)
 	@E2E_LONG=yes $(MAKE) --no-print-directory e2e
 
@@ -42,7 +43,7 @@ test-long: toolchain postgres kube-tools ## The long tests: faults injected, rig
 # its programs most of the time, so more of them run at once than there are cores.
 RUST_TEST_THREADS ?= 4
 .PHONY: unit
-unit: toolchain postgres faketime promtool kube-tools oidc-tools mlflow-tools ## Run the tests alone
+unit: toolchain postgres faketime promtool kube-tools oidc-tools mlflow-tools dvc-tools ## Run the tests alone
 	RUST_TEST_THREADS=$(RUST_TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: kube-rbac
@@ -217,6 +218,11 @@ promtool:
 	@.ci/promtool
 
 # A provider of identities, for the tests of signing in.
+# The real client of DVC, in an environment of its own outside the tree.
+.PHONY: dvc-tools
+dvc-tools: ## Install the client of DVC for the tests, where it is missing
+	@.ci/dvc-tools
+
 .PHONY: oidc-tools
 oidc-tools:
 	@.ci/oidc-tools

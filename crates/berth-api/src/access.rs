@@ -170,6 +170,19 @@ permissions! {
     /// Names and sizes of named volumes, and which jobs use them.
     VolumesRead     Reads:   Viewer,     Viewer,     Viewer;
     VolumesManage   Manages: Lead,       Lead,       Admin;
+    /// Artifacts of runs, and what teams keep in the store of objects.
+    ArtifactsRead   Reads:   Viewer,     Viewer,     Operator;
+    ArtifactsWrite  Runs:    Researcher, Researcher, Admin;
+    /// Versions of data, and what was pushed by DVC.
+    DataRead        Reads:   Viewer,     Viewer,     Operator;
+    /// Push data, and name versions of it.
+    DataWrite       Runs:    Researcher, Researcher, Admin;
+    /// Remove versions.
+    DataManage      Runs:    Researcher, Lead,       Admin;
+    /// Delete what was pushed and no version names.
+    DataClean       Manages: Lead,       Lead,       Admin;
+    /// What teams may keep in the store of objects.
+    StorageManage   Manages: NoRole,     NoRole,     Admin;
     ProjectsRead    Reads:   Viewer,     Viewer,     Viewer;
     ProjectsManage  Manages: Lead,       Lead,       Admin;
     MembersRead     Reads:   Viewer,     Viewer,     Viewer;
@@ -215,6 +228,10 @@ impl Permission {
                 | Permission::JobsSubmit
                 | Permission::JobsControl
                 | Permission::TemplatesRead
+                | Permission::ArtifactsRead
+                | Permission::ArtifactsWrite
+                | Permission::DataRead
+                | Permission::DataWrite
                 | Permission::ProjectsRead
         )
     }

@@ -151,6 +151,17 @@ pub const ROUTES: &[Route] = &[
     route(Put, "/v1/code/{team}/{code}", JobsSubmit, "put_code", "Keeps a snapshot of code for the jobs of a team"),
     route(Get, "/v1/code/{team}/{code}/content", LogsRead, "code_content", "A snapshot of code, packed"),
 
+    route(Get, "/v1/data", DataRead, "list_data", "Versions of data"),
+    route(Post, "/v1/data/{team}", DataWrite, "make_data", "Names a version of data that was pushed"),
+    route(Post, "/v1/objects/{team}/missing", DataRead, "missing_data", "Says which objects a team has not pushed"),
+    route(Post, "/v1/objects/{team}/clean", DataClean, "clean_data", "Removes what was pushed and no version of data names"),
+    route(Get, "/v1/data/{team}/{data}", DataRead, "get_data", "One version of data, or the newest of a name"),
+    route(Delete, "/v1/data/{team}/{data}", DataManage, "delete_data", "Removes a version of data"),
+    route(Get, "/v1/data/{team}/{data}/files", DataRead, "data_files", "The files of a version of data"),
+    route(Get, "/v1/data/{team}/{data}/diff", DataRead, "diff_data", "What is different between two versions of data"),
+    route(Get, "/v1/storage", ArtifactsRead, "list_storage", "What teams keep in the store of objects, and may keep"),
+    route(Put, "/v1/storage/{team}", StorageManage, "set_storage", "Sets what a team may keep in the store of objects"),
+
     route(Get, "/v1/templates", TemplatesRead, "list_templates", "Templates"),
     route(Get, "/v1/templates/{template}", TemplatesRead, "get_template", "One template"),
     route(Put, "/v1/templates/{template}", TemplatesManage, "set_template", "Keeps a job file as a template"),
@@ -172,9 +183,37 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/v1/backup", Backup, "backup", "Writes a backup beside the database"),
 ];
 
+/// Routes whose requests and answers the clients of other programs decide: those of MLflow and of DVC.
+/// They take a token as `Bearer`, or as the password of `Basic`.
+#[rustfmt::skip]
+pub const FOREIGN: &[Route] = &[
+    route(Get, "/v1/dvc/{team}/{*path}", DataRead, "dvc_get", "An object of a remote of DVC"),
+    route(Put, "/v1/dvc/{team}/{*path}", DataWrite, "dvc_put", "Keeps an object of a remote of DVC"),
+    route(Post, "/v1/dvc/{team}/{*path}", DataWrite, "dvc_post", "Keeps an object of a remote of DVC"),
+
+    route(Get, "/api/2.0/mlflow-artifacts/artifacts", ArtifactsRead, "artifact_list", "What is in a folder of artifacts"),
+    route(Get, "/api/2.0/mlflow-artifacts/artifacts/{*path}", ArtifactsRead, "artifact_get", "An artifact, in whole or in part"),
+    route(Put, "/api/2.0/mlflow-artifacts/artifacts/{*path}", ArtifactsWrite, "artifact_put", "Keeps an artifact"),
+    route(Delete, "/api/2.0/mlflow-artifacts/artifacts/{*path}", ArtifactsWrite, "artifact_delete", "Deletes an artifact, or a folder of artifacts"),
+    route(Post, "/api/2.0/mlflow-artifacts/mpu/create/{*path}", ArtifactsWrite, "artifact_parts_create", "Begins an artifact that comes in parts"),
+    route(Post, "/api/2.0/mlflow-artifacts/mpu/complete/{*path}", ArtifactsWrite, "artifact_parts_complete", "Puts the parts of an artifact together"),
+    route(Post, "/api/2.0/mlflow-artifacts/mpu/abort/{*path}", ArtifactsWrite, "artifact_parts_abort", "Gives the parts of an artifact up"),
+    route(Put, "/api/2.0/mlflow-artifacts/mpu/part/{upload}/{part}", SignIn, "artifact_part", "Keeps a part of an artifact, for who has the secret of its upload"),
+    route(Get, "/api/2.0/mlflow-artifacts/presigned/{*path}", ArtifactsRead, "artifact_presigned", "Says that there are no presigned addresses"),
+
+    route(Get, "/ajax-api/2.0/mlflow-artifacts/artifacts", ArtifactsRead, "artifact_list", "What is in a folder of artifacts"),
+    route(Get, "/ajax-api/2.0/mlflow-artifacts/artifacts/{*path}", ArtifactsRead, "artifact_get", "An artifact, in whole or in part"),
+    route(Put, "/ajax-api/2.0/mlflow-artifacts/artifacts/{*path}", ArtifactsWrite, "artifact_put", "Keeps an artifact"),
+    route(Delete, "/ajax-api/2.0/mlflow-artifacts/artifacts/{*path}", ArtifactsWrite, "artifact_delete", "Deletes an artifact, or a folder of artifacts"),
+    route(Post, "/ajax-api/2.0/mlflow-artifacts/mpu/create/{*path}", ArtifactsWrite, "artifact_parts_create", "Begins an artifact that comes in parts"),
+    route(Post, "/ajax-api/2.0/mlflow-artifacts/mpu/complete/{*path}", ArtifactsWrite, "artifact_parts_complete", "Puts the parts of an artifact together"),
+    route(Post, "/ajax-api/2.0/mlflow-artifacts/mpu/abort/{*path}", ArtifactsWrite, "artifact_parts_abort", "Gives the parts of an artifact up"),
+    route(Get, "/ajax-api/2.0/mlflow-artifacts/presigned/{*path}", ArtifactsRead, "artifact_presigned", "Says that there are no presigned addresses"),
+];
+
 /// The route of that name.
 pub fn named(id: &str) -> Option<&'static Route> {
-    ROUTES.iter().find(|route| route.id == id)
+    ROUTES.iter().chain(FOREIGN).find(|route| route.id == id)
 }
 
 #[cfg(test)]
@@ -191,11 +230,23 @@ mod tests {
     }
 
     #[test]
+    fn the_routes_of_other_programs_meet_none_of_ours_and_none_is_open_but_that_of_parts() {
+        let all = || ROUTES.iter().chain(FOREIGN);
+        let places: BTreeSet<(Method, &str)> =
+            all().map(|route| (route.method, route.path)).collect();
+        assert_eq!(places.len(), all().count());
+        let open = FOREIGN.iter().filter(|route| route.is_public());
+        assert_eq!(open.map(|route| route.id).collect::<Vec<_>>(), ["artifact_part"]);
+        let ours: BTreeSet<&str> = ROUTES.iter().map(|route| route.id).collect();
+        assert!(FOREIGN.iter().all(|route| !ours.contains(route.id)));
+    }
+
+    #[test]
     fn what_a_route_only_reads_is_got() {
         for route in ROUTES {
             let reads = route.permission.reads();
             let terminal = route.id == "job_shell";
-            let asks = matches!(route.id, "plan_job" | "diff");
+            let asks = matches!(route.id, "plan_job" | "diff" | "missing_data");
             assert_eq!(reads, (route.method == Get && !terminal) || asks, "{}", route.id);
         }
     }

@@ -83,9 +83,9 @@ impl FetchSettings {
     pub fn check(&self) -> Result<Fetch, String> {
         let missing = |what: &str, flag: &str| {
             format!(
-                "pods get no code from this server, because it {what}; have an admin start it with \
-                 {flag} (the Helm chart does), or build the files into the image, or mount a \
-                 volume that has them"
+                "pods get no code and no data from this server, because it {what}; have an admin start \
+                 it with {flag} (the Helm chart does), or build the files into the image, or mount \
+                 a volume that has them"
             )
         };
         let image = self

@@ -1,7 +1,9 @@
 //! Carries out what was decided. Commands are taken one after another, so that a stop never comes
 //! before its start; nothing is chosen here.
 
+use crate::data::{DataCache, DataError};
 use crate::energy::Energy;
+use crate::fetching::Fetching;
 use crate::gpu_holders::{self, GpuHolders};
 use crate::identity::Identity;
 use crate::recovery::{Recovery, Seen};
@@ -26,6 +28,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 enum DriverCommand {
     Start(Box<LeaseStart>),
+    /// Its data is here.
+    Begin(Box<LeaseStart>),
     Stop(LeaseId, Stop),
     /// A GPU of it has failed.
     GiveUp(LeaseId, Span),
@@ -52,6 +56,7 @@ pub struct Tools {
     pub slices: Arc<Slices>,
     /// Nothing where no GPU counts its energy.
     pub energy: Option<Arc<Energy>>,
+    pub data: Arc<DataCache>,
 }
 
 /// Why a task was not started.
@@ -77,6 +82,15 @@ impl From<berth_node::Error> for NotStarted {
         match error.trouble() {
             Some(_) => NotStarted::Machine(error.in_full()),
             None => NotStarted::Job(error.in_full()),
+        }
+    }
+}
+
+impl From<DataError> for NotStarted {
+    fn from(error: DataError) -> NotStarted {
+        match error.is_passing() {
+            true => NotStarted::Machine(error.to_string()),
+            false => NotStarted::Job(error.to_string()),
         }
     }
 }
@@ -154,7 +168,9 @@ pub fn begin(tools: Tools, inlet: Inlet<Seen>) -> (Executor, Watch) {
     let energy = tools.energy.clone();
     let watch = Watch::begin(tools.driver.clone(), inlet.clone(), recovery.clone(), slices, energy);
     let again = commands.downgrade();
-    let worker = Worker { tools: Arc::new(tools), inlet: inlet.clone(), recovery, again };
+    let fetching = Arc::default();
+    let tools = Arc::new(tools);
+    let worker = Worker { tools, inlet: inlet.clone(), recovery, again, fetching };
     let looking = [
         tokio::spawn(worker.recovery.clone().look_around()),
         tokio::spawn(gpu_holders::look_around(holders, inlet)),
@@ -174,7 +190,11 @@ struct Worker {
     recovery: Arc<Recovery>,
     /// For what has to be tried again.
     again: mpsc::WeakUnboundedSender<DriverCommand>,
+    fetching: Arc<Fetching>,
 }
+
+/// What is told of a task that was stopped while its data was fetched.
+const STOPPED: &str = "it was asked to stop while its data was fetched";
 
 impl Worker {
     async fn work(&self, mut commands: mpsc::UnboundedReceiver<DriverCommand>) {
@@ -183,9 +203,29 @@ impl Worker {
             let repeated = command.clone();
             let done = match command {
                 DriverCommand::Start(start) => {
-                    self.start(*start).await;
+                    match DataCache::is_needed(&start.run) {
+                        true => self.fetch(*start),
+                        false => self.start(*start).await,
+                    }
                     Ok(())
                 }
+                DriverCommand::Begin(start) => {
+                    if let Some(start) = self.fetching.finish(*start) {
+                        self.start(start).await;
+                    }
+                    Ok(())
+                }
+                DriverCommand::Stop(lease, _) if self.fetching.give_up(lease) => {
+                    self.inlet.not_started(lease, STOPPED.to_owned()).await;
+                    Ok(())
+                }
+                DriverCommand::GiveUp(lease, _) if self.fetching.give_up(lease) => {
+                    let why = "its GPU failed while its data was fetched".to_owned();
+                    self.inlet.site(Seen::Trouble { lease, why }).await;
+                    Ok(())
+                }
+                // The core says again how long it may run once it runs.
+                DriverCommand::Limit(lease, _) if self.fetching.has(lease) => Ok(()),
                 DriverCommand::Stop(lease, stop) => on_disk(move || driver.stop(lease, stop)).await,
                 DriverCommand::GiveUp(lease, grace) => {
                     on_disk(move || driver.give_up(lease, grace)).await
@@ -231,24 +271,49 @@ impl Worker {
         });
     }
 
+    /// Fetches the data of a task, and has it begun after. Other commands are taken meanwhile.
+    fn fetch(&self, start: LeaseStart) {
+        let lease = start.lease;
+        if !self.fetching.begin(lease) {
+            return;
+        }
+        let (tools, fetching, again) =
+            (self.tools.clone(), self.fetching.clone(), self.again.clone());
+        let (inlet, recovery) = (self.inlet.clone(), self.recovery.clone());
+        let task = tokio::spawn(async move {
+            let driver = tools.driver.clone();
+            let known = tokio::task::spawn_blocking(move || driver.is_known(lease)).await;
+            let provided = match known {
+                // It runs, so it has its data.
+                Ok(Ok(true)) => Ok(()),
+                _ => tools.data.provide(&tools.workplace.home, &start.team, &start.run).await,
+            };
+            match provided {
+                Ok(()) => {
+                    if let Some(again) = again.upgrade() {
+                        let _ = again.send(DriverCommand::Begin(Box::new(start)));
+                    }
+                }
+                Err(error) => {
+                    if fetching.give_up_quietly(lease) {
+                        told(&inlet, &recovery, lease, error.into()).await;
+                    }
+                }
+            }
+        });
+        self.fetching.note(lease, task.abort_handle());
+    }
+
     async fn start(&self, start: LeaseStart) {
         let lease = start.lease;
         let Err(why) = self.try_start(start).await else { return };
-        let told = why.to_string();
-        match why {
-            NotStarted::Job(why) => self.inlet.not_started(lease, why).await,
-            NotStarted::Machine(why) => {
-                self.recovery.consider();
-                self.inlet.site(Seen::Trouble { lease, why }).await;
-            }
-            NotStarted::Held(strangers) => {
-                tracing::error!(%lease, why = told, "GPUs are not used");
-                for seen in self.tools.holders.set_aside(&strangers) {
-                    self.inlet.site(seen).await;
-                }
-                self.inlet.site(Seen::Trouble { lease, why: told }).await;
+        if let NotStarted::Held(strangers) = &why {
+            tracing::error!(%lease, why = why.to_string(), "GPUs are not used");
+            for seen in self.tools.holders.set_aside(strangers) {
+                self.inlet.site(seen).await;
             }
         }
+        told(&self.inlet, &self.recovery, lease, why).await;
     }
 
     async fn try_start(&self, start: LeaseStart) -> Result<(), NotStarted> {
@@ -305,6 +370,19 @@ impl Worker {
             Ok(Ok(None)) | Err(_) => {}
             Ok(Err(error)) => tracing::error!(%lease, %error, "cannot tell how a task has ended"),
         }
+    }
+}
+
+/// Reports why a task was not started.
+async fn told(inlet: &Inlet<Seen>, recovery: &Arc<Recovery>, lease: LeaseId, why: NotStarted) {
+    let words = why.to_string();
+    match why {
+        NotStarted::Job(_) => inlet.not_started(lease, words).await,
+        NotStarted::Machine(_) => {
+            recovery.consider();
+            inlet.site(Seen::Trouble { lease, why: words }).await;
+        }
+        NotStarted::Held(_) => inlet.site(Seen::Trouble { lease, why: words }).await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What this machine adds to requests about its jobs.
 
 use crate::condition::Condition;
+use crate::data::DataCache;
 use crate::energy::Energy;
 use crate::gpu_checks::{GpuChecks, Outcome};
 use crate::job_files;
@@ -38,6 +39,8 @@ pub struct Host {
     pub figures: Option<Arc<Figures>>,
     /// Nothing where no GPU counts its energy.
     pub energy: Option<Arc<Energy>>,
+    /// Versions of data that jobs have.
+    pub data: Arc<DataCache>,
 }
 
 impl Host {
@@ -82,6 +85,10 @@ impl JobHost for Host {
     fn gives_account_of(&self, user: &str) -> bool {
         let Workplace { isolation, accounts, .. } = &*self.workplace;
         matches!(isolation, Isolation::Sandbox { accounts: true }) && accounts.is_taken(user)
+    }
+
+    fn fetches_data(&self) -> bool {
+        true
     }
 
     fn keeps_checkpoints(&self) -> bool {

@@ -3,8 +3,10 @@
 //! Deliberately absent: any scheduling choice. A lease names its GPUs.
 
 mod condition;
+mod data;
 mod energy;
 mod executor;
+mod fetching;
 mod figures;
 mod gpu_checks;
 mod gpu_faults;
@@ -21,6 +23,7 @@ mod volumes;
 mod workplace;
 
 pub use condition::Condition;
+pub use data::{DataCache, DataCounts, DataOptions};
 pub use energy::Energy;
 pub use executor::Watch;
 pub use figures::begin as gather_figures;

@@ -72,6 +72,7 @@ async fn begin_on(
         holders: host.checks.holders.clone(),
         slices: host.slices.clone(),
         energy: host.energy.clone(),
+        data: host.data.clone(),
     };
     let (mut watch, mut gpus) = (None, None);
     let running = engine::begin(setup, |inlet| {
@@ -89,6 +90,7 @@ async fn begin_on(
     });
     let running = running.await?;
     let renewal = identity.renew(running.handle.clone(), inventory.node.name.clone());
+    host.data.attend(running.handle.clone());
     let engine = running.handle.clone();
     let (driver, condition) = (host.driver.clone(), host.condition.clone());
     let keeping = output::begin(host.keep, driver, condition, &host.workplace, engine);

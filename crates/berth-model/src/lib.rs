@@ -9,6 +9,7 @@
 
 mod code;
 mod cost;
+mod data;
 mod decision;
 mod event;
 mod gpu;
@@ -33,6 +34,7 @@ mod unit;
 
 pub use code::{CodeId, ParseCodeId};
 pub use cost::CostKind;
+pub use data::{DataHash, DataRef, DataVersion, ParseDataHash, ParseDataVersion};
 pub use decision::{Cause, Decision, Place};
 pub use event::{Event, JobChange, LeaseOutcome, Stamped};
 pub use gpu::{Division, GpuAsk, GpuInfo, Share, Slice, catalog, catalog_models};

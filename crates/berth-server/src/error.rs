@@ -44,6 +44,8 @@ pub enum Error {
     Key(berth_machine::KeyError),
     #[error(transparent)]
     Tls(TlsError),
+    #[error("{}", with_source(.0))]
+    Blobs(berth_blobs::Error),
     #[error(transparent)]
     Store(berth_store::Error),
     #[error(transparent)]
@@ -83,4 +85,10 @@ pub enum FirstError {
     Refused(Refused),
     #[error("{}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
+}
+
+/// What went wrong, with what it comes from.
+fn with_source(error: &berth_blobs::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }

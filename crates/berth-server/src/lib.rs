@@ -19,6 +19,7 @@ mod tracking;
 mod webhook;
 
 pub use audit_export::{ExportPlace, PlaceError};
+pub use berth_blobs::{Address as BlobAddress, Keys as BlobKeys};
 pub use berth_cluster::{
     AdmissionWebhook, Compat, FetchSettings, FigureSources, HoldError, LeaseOptions,
     Options as ClusterOptions, Peer, PeerMap, PodSettings, Publish, crds, hold_gpu,
@@ -26,11 +27,11 @@ pub use berth_cluster::{
 pub use berth_machine::{CheckAtStart, KeepOutput, shown_check};
 pub use berth_service::sessions::SessionLimits;
 pub use berth_service::sign_in::{GroupRule, OidcRules};
-pub use berth_service::{FigureOptions, KeepFigures};
+pub use berth_service::{BlobLimits, FigureOptions, KeepFigures};
 pub use error::Error;
 pub use listen::ConnectionLimits;
 pub use oidc::{OidcError, OidcOptions};
-pub use options::{Options, Place, Stage, Started};
+pub use options::{BlobOptions, Options, Place, Stage, Started};
 pub use restore::{Restore, Restored, restore};
 pub use serve::serve;
 pub use tls::{Tls, TlsError};

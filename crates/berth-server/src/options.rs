@@ -6,11 +6,12 @@ use crate::oidc::OidcOptions;
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
+use berth_blobs::{Address, Keys};
 use berth_machine::{CheckAtStart, KeepOutput};
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, PowerCaps, Wanted};
-use berth_service::FigureOptions;
 use berth_service::sessions::SessionLimits;
+use berth_service::{BlobLimits, FigureOptions};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,6 +43,8 @@ pub struct Options {
     pub keep: Option<Span>,
     /// Grams of CO₂ for each kWh, where that is known.
     pub carbon_intensity: Option<i64>,
+    /// Where artifacts and data are kept, and how much of them.
+    pub blobs: BlobOptions,
     /// How long browsers stay signed in.
     pub sessions: SessionLimits,
     /// Where browsers find the server, where it does not see that itself.
@@ -51,6 +54,18 @@ pub struct Options {
     /// Who becomes the first admin.
     pub admin: String,
     pub config: Vec<wire::ConfigEntry>,
+}
+
+/// Where artifacts and data are kept, and how much of them.
+#[derive(Debug, Clone)]
+pub struct BlobOptions {
+    /// A bucket with its keys; the server's own folder where left out.
+    pub bucket: Option<(Address, Keys)>,
+    /// What stays free on the disk of the server.
+    pub reserve: u64,
+    /// The largest object.
+    pub most: u64,
+    pub limits: BlobLimits,
 }
 
 /// Where jobs run.
@@ -72,6 +87,8 @@ pub enum Place {
         /// How long the output of ended jobs is kept.
         keep_output: KeepOutput,
         figures: FigureOptions,
+        /// What copies of data may take.
+        data_cache: u64,
     },
     Cluster {
         options: Box<berth_cluster::Options>,

@@ -6,18 +6,19 @@ use crate::error::Error;
 use crate::lead::{self, Replica};
 use crate::listen::Door;
 use crate::oidc::Oidc;
-use crate::options::{Options, Place, Stage, Started, Tell};
+use crate::options::{BlobOptions, Options, Place, Stage, Started, Tell};
 use crate::tls::Tls;
 use crate::tracking::{Known as KnownCallers, Tracking};
 use crate::webhook;
 use crate::{audit_export, first, http, notifier};
+use berth_blobs::Blobs;
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
-    CheckAtStart, Condition, Energy, FaultSource, GpuChecks, GpuHolders, Host, KeepOutput,
-    ServerAddress, Slices, Volumes, Workplace, check_keys, gather_figures, hold_back,
-    open_recording, shares,
+    CheckAtStart, Condition, DataCache, DataOptions, Energy, FaultSource, GpuChecks, GpuHolders,
+    Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace, check_keys, gather_figures,
+    hold_back, open_recording, shares,
 };
 use berth_model::Name;
 use berth_node::{
@@ -32,8 +33,8 @@ use berth_service::sessions::{self, Sessions};
 use berth_service::sign_in::{Devices, SignInLimits};
 use berth_service::stream_checks::StreamChecks;
 use berth_service::{
-    self as service, FigureOptions, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin,
-    audit_end, figures, schedules,
+    self as service, BlobBook, FigureOptions, HeavyReads, Home, JobHost, Service, TokenUse, Vault,
+    admin, audit_end, blobs, figures, schedules,
 };
 use berth_store::{Backend, Store};
 use berth_tracker_store::TrackingStore;
@@ -169,6 +170,7 @@ async fn lead(
         admin::audit_watch::begin(app.service.clone()),
         admin::refusals::begin(app.service.clone()),
         sessions::begin(app.service.clone()),
+        blobs::begin(app.service.clone()),
     ];
     tasks.extend(app.audit_exports.iter().map(|export| {
         let (store, home) = (app.service.store.clone(), app.service.home.clone());
@@ -282,6 +284,7 @@ async fn start(
     let key = options.key.clone().unwrap_or_else(|| home.key());
     let vault =
         Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
+    let blobs = open_blobs(options, &home)?;
     let client_figures = api.as_ref().map(|api| api.metrics().clone());
     let (mut machine, mut pods, mut follows) = (None, None, None);
     let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) =
@@ -297,13 +300,15 @@ async fn start(
                 shares,
                 keep_output,
                 figures,
+                data_cache,
             } => {
                 // Its lock waits for what a killed server leaves behind, so it comes before the
                 // database's, which does not.
                 let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
                 let node = (launcher, wanted, *keep_output, *figures);
                 let gpus = (gpus.as_ref(), recording.as_deref(), *gpu_check);
-                let found = find_machine(options, gpus, node, shares, &home)?;
+                let parts = (&store, &blobs, *data_cache);
+                let found = find_machine(options, gpus, node, shares, &home, parts)?;
                 cap_power(&found, power, &home).await;
                 let setup = setup(options, &store).await?;
                 let certificate = options.tls.as_ref().map(|tls| tls.certificate.clone());
@@ -338,6 +343,7 @@ async fn start(
         vault,
         host,
         home,
+        blobs,
         config: options.config.clone(),
         token_use: TokenUse::default(),
         refusals: Refusals::default(),
@@ -390,6 +396,15 @@ async fn open_tracking(url: &str, home: &Home, store: &Store) -> Result<Tracking
     opened.map_err(Error::Tracking)
 }
 
+/// The store of objects. A bucket is first asked when something is put there or got from there: a
+/// server starts without it.
+fn open_blobs(options: &Options, home: &Home) -> Result<Arc<BlobBook>, Error> {
+    let BlobOptions { bucket, reserve, most, limits } = options.blobs.clone();
+    let folder = home.blobs();
+    let blobs = Blobs::open(&berth_blobs::Options { folder, bucket, reserve, most });
+    Ok(Arc::new(BlobBook::new(blobs.map_err(Error::Blobs)?, limits)))
+}
+
 /// What this machine has, and the driver of its processes.
 fn find_machine(
     options: &Options,
@@ -397,6 +412,7 @@ fn find_machine(
     (launcher, wanted, keep, figures): (&Launcher, berth_node::Options, KeepOutput, FigureOptions),
     shared: &[PathBuf],
     home: &Home,
+    (store, blobs, data_cache): (&Store, &Arc<BlobBook>, u64),
 ) -> Result<Arc<Host>, Error> {
     let accounts = Accounts::new(&options.admin);
     let shares = shares(shared, home, accounts.home.as_deref()).map_err(Error::Share)?;
@@ -461,6 +477,13 @@ fn find_machine(
     let (slices, figures) = (Arc::new(slices), figures.begin());
     let energy = figures.clone().zip(counters);
     let energy = energy.map(|(figures, counters)| Arc::new(Energy::new(figures, counters)));
+    let data_options = DataOptions {
+        most: data_cache,
+        reserve: options.blobs.reserve,
+        isolated: driver.isolation().is_on(),
+    };
+    let data = DataCache::open(home, store.clone(), blobs.clone(), data_options);
+    let data = data.map_err(|source| Error::Home { path: home.data(), source })?;
     Ok(Arc::new(Host {
         driver,
         inventory,
@@ -472,6 +495,7 @@ fn find_machine(
         keep,
         figures,
         energy,
+        data: Arc::new(data),
     }))
 }
 

@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 /// Teams that a message names.
 const MOST_NAMED: usize = 20;
-/// The route by which a job fetches its code.
-const FETCH: &str = "code_content";
+/// The routes by which a job fetches its code and its data.
+const FETCH: [&str; 2] = ["code_content", "dvc_get"];
 
 /// Whoever is asking, and what they are where.
 #[derive(Debug, Clone)]
@@ -86,8 +86,8 @@ impl Caller {
         self.inner.job.as_ref().map(|of| of.token.lease.job)
     }
 
-    /// The job whose code is all that it may fetch, if it asks by a token for that.
-    pub(crate) fn fetches_code_of(&self) -> Option<JobId> {
+    /// The job whose code and data is all that it may fetch, if it asks by a token for that.
+    pub(crate) fn fetches_of(&self) -> Option<JobId> {
         let of = self.inner.job.as_ref().filter(|of| of.token.reach == Reach::Code)?;
         Some(of.token.lease.job)
     }
@@ -486,7 +486,7 @@ async fn of_job(
     Ok(Caller { inner: Arc::new(inner), route })
 }
 
-/// What fetches the code of a running job. The job was accepted with it, so it does not matter what
+/// What fetches the code and the data of a running job. The job was accepted with it, so it does not matter what
 /// its user may do now.
 fn of_fetch(
     service: &Service,
@@ -495,10 +495,11 @@ fn of_fetch(
     from: String,
     route: &'static Route,
 ) -> Result<Caller, Fault> {
-    if route.id != FETCH {
+    if !FETCH.contains(&route.id) {
         let job = token.lease.job;
-        let detail =
-            format!("this token of job {job} fetches the job's code and does nothing else");
+        let detail = format!(
+            "this token of job {job} fetches the job's code and data and does nothing else"
+        );
         return Err(Fault::new(Code::ScopeTooSmall, detail));
     }
     let inner = Inner {

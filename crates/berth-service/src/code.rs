@@ -176,7 +176,7 @@ pub async fn must_be_there(service: &Service, team: &str, id: &CodeId) -> Result
 
 /// A token that only fetches the code of a job is good for no other snapshot of its team.
 fn must_be_its_own(service: &Service, caller: &Caller, id: &CodeId) -> Result<(), Fault> {
-    let Some(number) = caller.fetches_code_of() else { return Ok(()) };
+    let Some(number) = caller.fetches_of() else { return Ok(()) };
     let core = service.engine.core();
     let job = core.jobs.get(&number);
     let own = job.and_then(|job| job.detail.workload.run()?.code.as_ref());

@@ -120,6 +120,16 @@ impl Home {
         self.code(team).join(format!("{}.tar.gz", id.digits()))
     }
 
+    /// Artifacts and data, by their content; what is on its way in where they are in a bucket.
+    pub fn blobs(&self) -> PathBuf {
+        self.root.join("blobs")
+    }
+
+    /// Data that jobs of this machine use, or have used.
+    pub fn data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
     /// What `setup` of jobs has made.
     pub fn setups(&self) -> PathBuf {
         self.root.join("setups")

@@ -207,6 +207,11 @@ pub trait JobHost: Send + Sync {
         false
     }
 
+    /// Whether jobs get the versions of data that their files name.
+    fn fetches_data(&self) -> bool {
+        false
+    }
+
     /// Whether checkpoints outlive an attempt.
     fn keeps_checkpoints(&self) -> bool;
 

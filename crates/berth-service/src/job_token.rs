@@ -2,7 +2,8 @@
 //! them is kept. The signature says that the server made one, and whether its job still runs and
 //! what its user may do is looked up whenever it is used.
 //!
-//! A token with `_code` before its signature fetches the code of its job, and does nothing else.
+//! A token with `_code` before its signature fetches the code and the data of its job, and does nothing
+//! else.
 
 use crate::fault::Fault;
 use crate::token;
@@ -33,7 +34,7 @@ pub struct JobTokens(Arc<hmac::Key>);
 pub enum Reach {
     /// What a job needs of the server.
     Job,
-    /// The code that the job was submitted with, and nothing else.
+    /// The code and the data that the job was submitted with, and nothing else.
     Code,
 }
 

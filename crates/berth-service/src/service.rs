@@ -2,6 +2,7 @@
 
 use crate::audit_key::KeyFile;
 use crate::audit_watch::AuditWatch;
+use crate::blob_book::BlobBook;
 use crate::device_book::Devices;
 use crate::heavy_reads::HeavyReads;
 use crate::home::Home;
@@ -30,6 +31,8 @@ pub struct Parts {
     /// Where jobs run.
     pub host: Arc<dyn JobHost>,
     pub home: Home,
+    /// Objects: artifacts, and data.
+    pub blobs: Arc<BlobBook>,
     /// The settings of the server, and where each comes from.
     pub config: Vec<wire::ConfigEntry>,
     pub token_use: TokenUse,

@@ -226,7 +226,7 @@ impl Uses {
 fn named_by(job: &LiveJob) -> impl Iterator<Item = &str> {
     let run = job.detail.workload.run().into_iter();
     let sources = run.flat_map(|run| run.volumes.values().chain(run.data.values()));
-    sources.map(String::as_str).filter(|source| !source.starts_with('/'))
+    sources.map(String::as_str).filter(|source| !source.starts_with('/') && !source.contains(':'))
 }
 
 fn uses_of(service: &Service, team: &str, name: &str) -> Uses {

@@ -1,17 +1,20 @@
-//! `berth fetch-code`: what runs in a pod before the command of its job, and gets the code of the job.
+//! `berth fetch-code`: what runs in a pod before the command of its job, and gets the code and the data
+//! of the job.
 
+use crate::cmd::data_get;
 use crate::context::Context;
 use crate::fail::{BERTH_FAILED, Exit, Failure, Result};
 use crate::settings::Flags;
 use crate::{show, up};
 use berth_api::client::{self, Client};
 use berth_code::{Hasher, MOST_PACKED, unpack};
-use berth_model::{CodeId, Span};
+use berth_model::{CodeId, DataRef, Span};
 use clap::Args;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// Between tries; it doubles up to the longest.
@@ -26,14 +29,37 @@ pub struct FetchCode {
     #[arg(value_name = "TEAM")]
     team: String,
     /// The snapshot of the job's code, such as sha256:2d71…
-    #[arg(value_name = "SNAPSHOT")]
-    code: CodeId,
+    #[arg(value_name = "SNAPSHOT", requires = "folder")]
+    code: Option<CodeId>,
     /// The folder to make
     #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    folder: Option<PathBuf>,
+    /// A version of data with its hash, and the folder to make. Can be given several times
+    #[arg(long, value_name = "VERSION#HASH=FOLDER")]
+    data: Vec<Wanted>,
     /// How long to try again while the server does not answer
     #[arg(long, value_name = "TIME", default_value = "10m")]
     patience: Span,
+}
+
+/// A version of data, and where it is wanted.
+#[derive(Debug, Clone)]
+struct Wanted {
+    data: DataRef,
+    folder: PathBuf,
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Wanted, String> {
+        let (data, folder) = text.split_once('=').ok_or("it has no `=FOLDER`")?;
+        let data: DataRef = data.parse().map_err(|error| format!("{error}"))?;
+        if data.hash.is_none() {
+            return Err("it has no `#HASH`".to_owned());
+        }
+        Ok(Wanted { data, folder: PathBuf::from(folder) })
+    }
 }
 
 /// Why the code is not here.
@@ -80,7 +106,8 @@ pub fn run(flags: &Flags, args: &FetchCode) -> Result<()> {
         if failure.status() == TERMINATED {
             return failure;
         }
-        show::note(&format!("cannot fetch the code: {}", one_line(&failure)));
+        let what = if args.code.is_some() { "code" } else { "data" };
+        show::note(&format!("cannot fetch the {what}: {}", one_line(&failure)));
         Failure::of_job(BERTH_FAILED)
     })
 }
@@ -97,7 +124,7 @@ async fn fetch(client: &Client, args: &FetchCode) -> Result<()> {
     let patience = Duration::from_millis(u64::try_from(args.patience.0).unwrap_or(0));
     let (mut pause, mut said) = (FIRST_PAUSE, String::new());
     loop {
-        let failure = match try_once(client, args).await {
+        let failure = match try_all(client, args).await {
             Ok(()) => return Ok(()),
             Err(Trouble { passes: false, failure }) => return Err(failure),
             Err(Trouble { failure, .. }) => failure,
@@ -116,9 +143,33 @@ async fn fetch(client: &Client, args: &FetchCode) -> Result<()> {
     }
 }
 
+/// What is here already is not fetched again.
+async fn try_all(client: &Client, args: &FetchCode) -> Result<(), Trouble> {
+    if let (Some(code), Some(folder)) = (&args.code, &args.folder) {
+        try_once(client, &args.team, code, folder).await?;
+    }
+    for Wanted { data, folder } in &args.data {
+        if folder.symlink_metadata().is_ok() {
+            continue;
+        }
+        let hash = data.hash.as_ref().map(ToString::to_string).unwrap_or_default();
+        let from = data_get::Source { team: &args.team, hash: &hash, name: &data.version.name };
+        // Whatever went wrong on the way may go well later; a refusal lasts.
+        data_get::get(client, from, folder).await.map_err(|failure| Trouble {
+            passes: !matches!(failure.exit, Exit::NotFound | Exit::Refused | Exit::Usage),
+            failure,
+        })?;
+    }
+    Ok(())
+}
+
 /// The folder appears when it is whole, so that a node may run this again at any moment.
-async fn try_once(client: &Client, args: &FetchCode) -> Result<(), Trouble> {
-    let folder = &args.folder;
+async fn try_once(
+    client: &Client,
+    team: &str,
+    code: &CodeId,
+    folder: &Path,
+) -> Result<(), Trouble> {
     if folder.symlink_metadata().is_ok() {
         return Ok(());
     }
@@ -126,11 +177,11 @@ async fn try_once(client: &Client, args: &FetchCode) -> Result<(), Trouble> {
     let packed = folder.with_file_name(format!(".{name}.tar.gz"));
     let draft = folder.with_file_name(format!(".{name}.new"));
     remove(&draft)?;
-    receive(client, args, &packed).await?;
+    receive(client, (team, code), &packed).await?;
     fs::create_dir(&draft).map_err(failed("make", &draft))?;
     let archive = File::open(&packed).map_err(failed("read", &packed))?;
     unpack(archive, &draft).map_err(|error| {
-        Trouble::lasting(format!("the snapshot {} cannot be unpacked: {error}", args.code))
+        Trouble::lasting(format!("the snapshot {code} cannot be unpacked: {error}"))
     })?;
     fs::remove_file(&packed).map_err(failed("remove", &packed))?;
     open_to_all(&draft).map_err(failed("open", &draft))?;
@@ -147,8 +198,7 @@ fn remove(folder: &Path) -> Result<(), Trouble> {
 }
 
 /// Writes the snapshot to a file, and checks that it is what its name says.
-async fn receive(client: &Client, args: &FetchCode, to: &Path) -> Result<(), Trouble> {
-    let FetchCode { team, code, .. } = args;
+async fn receive(client: &Client, (team, code): (&str, &CodeId), to: &Path) -> Result<(), Trouble> {
     let file = File::create(to).map_err(failed("write", to))?;
     let mut hasher = Hasher::new(file);
     let mut pieces = client.code_content(team, &code.to_string()).await?;

@@ -3,6 +3,7 @@
 //! The only place that reads files, prints and ends the process; everything it shows is computed
 //! by the crates below, or by a server.
 
+mod blob_flags;
 mod cli;
 mod cmd;
 mod complete;

@@ -1,5 +1,6 @@
 //! `berth up`: the server on this machine.
 
+use crate::blob_flags::{BlobFlags, size};
 use crate::fail::{Exit, Failure, Result};
 use crate::figure_flags::KeepFigureFlags;
 use crate::kept::{FOREVER, entry, keep, keep_size};
@@ -28,6 +29,7 @@ const KEEP: &str = "90d";
 const KEEP_OUTPUT: &str = "30d";
 const KEEP_OUTPUT_SIZE: &str = "50GB";
 const FIGURES_EVERY: &str = "5s";
+const DATA_CACHE: &str = "500GB";
 
 #[derive(Args, Debug)]
 pub struct Up {
@@ -76,6 +78,10 @@ pub struct Up {
     /// How often to measure GPUs and tasks, such as 5s; 0 turns this off
     #[arg(long, value_name = "TIME", default_value = FIGURES_EVERY, env = "BERTH_FIGURES_EVERY")]
     pub figures_every: String,
+    /// How much copies of data for jobs may take on this machine, such as 500GB; the data that no job
+    /// has used for longest is deleted first
+    #[arg(long, value_name = "SIZE", default_value = DATA_CACHE, env = "BERTH_DATA_CACHE")]
+    pub data_cache: String,
     #[command(flatten)]
     pub keep_figures: KeepFigureFlags,
 }
@@ -151,6 +157,8 @@ pub struct Serving {
         value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS_PER_ADDRESS")]
     pub max_connections_per_address: u32,
     #[command(flatten)]
+    pub blobs: BlobFlags,
+    #[command(flatten)]
     pub sign_in: SignInFlags,
 }
 
@@ -192,6 +200,7 @@ pub fn run(up: &Up) -> Result<()> {
             folders: keep("--keep-folders", &up.keep_folders)?,
         },
         figures: up.keep_figures.options(&up.figures_every)?,
+        data_cache: size("--data-cache", &up.data_cache)?,
     };
     let shown = up.gpus.clone().unwrap_or_else(|| "as found".to_owned());
     let kept = |key: &str, value: &String, usual: &str| entry(key, value.clone(), value == usual);
@@ -207,6 +216,7 @@ pub fn run(up: &Up) -> Result<()> {
         kept("keep-output", &up.keep_output, KEEP_OUTPUT),
         kept("keep-output-size", &up.keep_output_size, KEEP_OUTPUT_SIZE),
         kept("keep-folders", &up.keep_folders, FOREVER),
+        kept("data-cache", &up.data_cache, DATA_CACHE),
     ];
     config.extend(up.keep_figures.config(&up.figures_every, FIGURES_EVERY));
     serve(&up.serving, place, config, greeting)
@@ -312,6 +322,7 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
             up.max_connections_per_address == ConnectionLimits::PER_ADDRESS as u32,
         ),
     ];
+    config.extend(up.blobs.config());
     config.extend(up.sign_in.config());
     config.extend(more);
     Ok(Options {
@@ -328,6 +339,7 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         place,
         prices: prices(up)?,
         keep: keep("--keep", &up.keep)?,
+        blobs: up.blobs.options()?,
         sessions: up.sign_in.sessions()?,
         public_url: up.sign_in.public_url()?,
         oidc: up.sign_in.oidc(),

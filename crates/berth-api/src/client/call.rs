@@ -34,9 +34,14 @@ impl<'a> Call<'a> {
         let mut path = url.path_segments_mut().expect("a base address has a path");
         path.pop_if_empty();
         for segment in route.path.split('/').filter(|segment| !segment.is_empty()) {
-            match segment.starts_with('{') {
-                true => path.push(parts.next().expect("a part for each place of the path")),
-                false => path.push(segment),
+            if !segment.starts_with('{') {
+                path.push(segment);
+                continue;
+            }
+            let part = parts.next().expect("a part for each place of the path");
+            match segment.starts_with("{*") {
+                true => path.extend(part.split('/')),
+                false => path.push(part),
             };
         }
         drop(path);
@@ -104,6 +109,14 @@ impl<'a> Call<'a> {
         let response = self.checked(self.send(None).await?).await?;
         let date = response.headers().get(reqwest::header::DATE);
         Ok(date.and_then(|date| date.to_str().ok()).map(str::to_owned))
+    }
+
+    /// Sends a body piece by piece, once and for as long as it takes.
+    pub async fn stream(self, body: reqwest::Body, bytes: u64) -> Result<()> {
+        let request = self.client.http.request(reqwest::Method::POST, self.url.clone());
+        let request = request.header(reqwest::header::CONTENT_LENGTH, bytes).body(body);
+        let response = request.send().await.map_err(|source| self.failed(source))?;
+        self.checked(response).await.map(drop)
     }
 
     /// The answer line by line, for as long as it comes.

@@ -103,6 +103,16 @@ calls! {
     set_secret = "set_secret" (team, secret) body SecretSet => Secret;
     delete_secret = "delete_secret" (team, secret) => ();
     code = "get_code" (team, id) => CodeSnapshot;
+    data = "list_data" () query DataQuery => Items<DataVersion>;
+    make_data = "make_data" (team) body DataMake => DataVersion;
+    missing_data = "missing_data" (team) body DataAsk => DataMissing;
+    clean_data = "clean_data" (team) body DataClean => DataCleaned;
+    data_version = "get_data" (team, data) => DataVersion;
+    delete_data = "delete_data" (team, data) => ();
+    data_files = "data_files" (team, data) query DataFilesQuery => DataFiles;
+    diff_data = "diff_data" (team, data) query DataDiffQuery => DataDiff;
+    storage = "list_storage" () => Items<Storage>;
+    set_storage = "set_storage" (team) body StorageSet => Storage;
     volumes = "list_volumes" () query VolumeQuery => Items<Volume>;
     create_volume = "create_volume" (team, volume) => Volume;
     delete_volume = "delete_volume" (team, volume) query VolumeDelete => ();

@@ -6,6 +6,7 @@
 mod call;
 mod calls;
 mod error;
+mod objects;
 mod shell;
 mod stream;
 mod tracked;

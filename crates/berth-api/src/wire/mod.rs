@@ -6,6 +6,7 @@
 mod admin;
 mod cluster;
 mod code;
+mod data;
 mod event;
 mod figures;
 mod files;
@@ -31,6 +32,10 @@ pub use cluster::{
     Queue, QueueLine, Share,
 };
 pub use code::CodeSnapshot;
+pub use data::{
+    DataAsk, DataChanges, DataClean, DataCleaned, DataDiff, DataDiffQuery, DataFile, DataFiles,
+    DataFilesQuery, DataMake, DataMissing, DataQuery, DataVersion, Storage, StorageSet,
+};
 pub use event::{
     Event, EventKind, EventQuery, LogChunk, LogMatch, LogMatches, LogQuery, LogSearchQuery,
     LogStream,

@@ -79,8 +79,8 @@ impl CreatePod {
         };
         let (container, start) = (container.clone(), LeaseStart::of(job, live, clock::now())?);
         let pod = pod_ref(&container.namespace, &start.name, lease);
-        // The token that fetches its code is one, too.
-        let has_secret = !start.run.secrets.is_empty() || start.run.code.is_some();
+        // The token that fetches its code and data is one, too.
+        let has_secret = !start.run.secrets.is_empty() || start.run.is_fetched();
         let secret = has_secret.then(|| managed_names::secret(&pod.name));
         let on = nodes.view(&start.node).map(|node| node.devices.clone()).unwrap_or_default();
         let mut devices = BTreeMap::new();

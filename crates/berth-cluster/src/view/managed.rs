@@ -24,7 +24,7 @@ const INITIALIZING: &str = "PodInitializing";
 /// What no waiting mends.
 const PERMANENT_REASONS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "StartError"];
 /// What is said while the code of a job is on its way.
-const FETCHING: &str = "its code is being fetched";
+const FETCHING: &str = "its code or data is being fetched";
 /// A container that is ended by a signal ends with more than this.
 const SIGNALLED: i32 = 128;
 /// So are these, unless it is the Secret that is missing: it is made after the pod.

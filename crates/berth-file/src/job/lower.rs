@@ -207,12 +207,17 @@ fn refuse_long_texts(file: &JobFile) -> Result<(), Refused> {
 }
 
 fn warnings(file: &JobFile, abilities: Abilities) -> Vec<Warning> {
-    let outside = file.data.values().any(|source| source.contains(':'));
+    let is_absent = |source: &&String| match source.split_once(':') {
+        None => false,
+        Some(("dvc", _)) => !abilities.data,
+        Some(_) => true,
+    };
+    let outside = file.data.values().any(|source| is_absent(&source));
     let tools = file.open.iter().any(|tool| *tool != Tool::Jupyter);
     let keeps_checkpoints =
         file.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.keep.is_some());
     let without_effect = [
-        ("data", outside && !abilities.data),
+        ("data", outside),
         ("idle", file.idle.is_some() && !abilities.idle),
         ("scale", file.scale.is_some() && !abilities.scale),
         ("open", tools && !abilities.tools),

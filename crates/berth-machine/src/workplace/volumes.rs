@@ -1,7 +1,9 @@
 //! Volumes of one machine: folders of the machine, or folders that Berth keeps for a team by name.
 
 use super::paths::{PathError, Rights, check_place, normal};
+use crate::data::folder_of;
 use crate::volumes::{self, Volumes};
+use berth_model::DataRef;
 use berth_node::Shown;
 use berth_service::Home;
 use std::fs;
@@ -45,6 +47,11 @@ impl Volume<'_> {
         Ok(place)
     }
 
+    /// The folder of a version of data, where it is one.
+    fn data(&self, home: &Home) -> Option<PathBuf> {
+        folder_of(home, self.team, &self.source.parse::<DataRef>().ok()?)
+    }
+
     /// Whether the job may ever have it, as far as that can be told before it starts.
     pub fn check(&self, home: &Home, rights: &Rights<'_>) -> Result<(), VolumeError> {
         self.place(home)?;
@@ -66,6 +73,9 @@ impl Volume<'_> {
         rights: &Rights<'_>,
     ) -> Result<Option<Shown>, VolumeError> {
         let at = self.place(home)?;
+        if let Some(source) = self.data(home) {
+            return Ok(Some(Shown { at, source, write: false, by: None }));
+        }
         if !self.source.starts_with('/') {
             let source = kept.keep(self.team, self.source, true)?;
             return Ok(Some(Shown { at, source, write: true, by: None }));
@@ -90,9 +100,10 @@ impl Volume<'_> {
     /// As a link, for jobs that see the machine as it is.
     pub fn link(&self, home: &Home, kept: &Volumes) -> Result<(), VolumeError> {
         let at = self.place(home)?;
-        let target = match self.source.starts_with('/') {
-            true => PathBuf::from(self.source),
-            false => kept.keep(self.team, self.source, false)?,
+        let target = match self.data(home) {
+            Some(folder) => folder,
+            None if self.source.starts_with('/') => PathBuf::from(self.source),
+            None => kept.keep(self.team, self.source, false)?,
         };
         let volume = self.source.to_owned();
         if !target.exists() {

@@ -9,7 +9,7 @@ pub use parts::{
 };
 pub use sweep::{How, Parameter, Sweep};
 
-use crate::{Bytes, CodeId, JobKind, Micros, Span};
+use crate::{Bytes, CodeId, DataRef, JobKind, Micros, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use sweep::fill;
@@ -101,6 +101,17 @@ impl Default for LogLimits {
 }
 
 impl RunSpec {
+    /// The versions of data that it was submitted with, by where it wants them.
+    pub fn versions(&self) -> impl Iterator<Item = (&String, DataRef)> {
+        let parsed = self.data.iter().filter_map(|(at, source)| Some((at, source.parse().ok()?)));
+        parsed.filter(|(_, data): &(&String, DataRef)| data.hash.is_some())
+    }
+
+    /// Whether something has to be fetched before it starts.
+    pub fn is_fetched(&self) -> bool {
+        self.code.is_some() || self.versions().next().is_some()
+    }
+
     /// The run of one element: its values stand in variables, and in the arguments of a program,
     /// which no shell would look at.
     pub fn of_element(&self, element: Option<u32>) -> RunSpec {

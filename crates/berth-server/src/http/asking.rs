@@ -8,17 +8,22 @@ use crate::app::App;
 use crate::listen::UnderWay;
 use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use berth_api::Code;
-use berth_api::routes::{Method, ROUTES, Route};
+use berth_api::routes::{FOREIGN, Method, ROUTES, Route};
 use berth_service::Fault;
 use berth_service::admin;
 use berth_service::caller::{self, Caller, Credential, Unidentified};
 use berth_service::refusals::Refusal;
+
+/// Another place for the token, on the routes of other programs' clients.
+const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-berth-token");
 
 /// The caller of a guarded route.
 pub struct Asking(pub Caller);
@@ -51,7 +56,7 @@ pub async fn guard(
         let refusal = Refusal { from, target, ..Refusal::of(route, None) };
         return recorded(&app, route, refusal, next.run(request).await);
     }
-    let given = credential(&visitor, &app);
+    let given = credential(&visitor, &app, route);
     let token = match &given {
         Ok(Some(Credential::Token(token))) => Some(token.as_str()),
         _ => None,
@@ -137,18 +142,37 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
         "DELETE" => Method::Delete,
         _ => return None,
     };
-    ROUTES.iter().find(|route| route.method == method && route.path == path)
+    ROUTES.iter().chain(FOREIGN).find(|route| route.method == method && route.path == path)
 }
 
 /// What a request says who it is by. A token is said on purpose, so it counts before a cookie, which
 /// a browser sends by itself.
-fn credential(visitor: &Visitor, app: &App) -> Result<Option<Credential>, Failure> {
-    if let Some(token) = bearer(&visitor.headers)? {
+fn credential(visitor: &Visitor, app: &App, route: &Route) -> Result<Option<Credential>, Failure> {
+    let is_foreign = FOREIGN.iter().any(|foreign| foreign.id == route.id);
+    let token = match is_foreign {
+        true => foreign_token(&visitor.headers)?,
+        false => bearer(&visitor.headers)?,
+    };
+    if let Some(token) = token {
         return Ok(Some(Credential::Token(token)));
     }
     let Some(shown) = visitor.session(visitor.is_secure(app))? else { return Ok(None) };
     visitor.check_origin(app.public_url.as_ref())?;
     Ok(Some(Credential::Session(shown)))
+}
+
+/// Clients of other programs have passwords rather than tokens, or a header of one's choice.
+fn foreign_token(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    if let Some(token) = limits::text_of(headers, &TOKEN_HEADER)? {
+        return Ok(Some(token.trim().to_owned()));
+    }
+    let Some(value) = limits::text_of(headers, &AUTHORIZATION)? else { return Ok(None) };
+    let basic = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("basic"));
+    let Some((_, encoded)) = basic else { return bearer(headers) };
+    let odd = || Failure::new(Code::NoToken, "the header `authorization` is not as it should be");
+    let decoded = BASE64_STANDARD.decode(encoded.trim()).map_err(|_| odd())?;
+    let text = String::from_utf8(decoded).map_err(|_| odd())?;
+    text.split_once(':').map(|(_, token)| Some(token.trim().to_owned())).ok_or_else(odd)
 }
 
 /// The token of a request. One that is there and cannot be read is not the same as none.

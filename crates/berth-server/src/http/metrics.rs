@@ -51,6 +51,7 @@ async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl Into
     page.cluster(&app);
     page.audit(&app);
     page.tracking(&app);
+    page.blobs(&app);
     page.sign_ins(&app).await?;
     page.costs(&app).await?;
     page.budgets(&app).await?;

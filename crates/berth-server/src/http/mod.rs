@@ -8,9 +8,11 @@ mod asking;
 mod cluster;
 mod code;
 mod cookie;
+mod data;
 mod events;
 mod extract;
 mod figures;
+mod foreign;
 mod headers;
 mod health;
 mod identity;
@@ -19,6 +21,7 @@ mod limits;
 mod metrics;
 mod metrics_alerts;
 mod metrics_audit;
+mod metrics_blobs;
 mod metrics_figures;
 mod metrics_gpu_check;
 mod metrics_histograms;
@@ -44,7 +47,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodFilter, MethodRouter};
-use berth_api::routes::{Method, ROUTES, Route};
+use berth_api::routes::{FOREIGN, Method, ROUTES, Route};
 
 /// The largest body that is read.
 const MOST_BYTES: usize = 4 << 20;
@@ -52,10 +55,12 @@ const MOST_BYTES: usize = 4 << 20;
 /// All routes, guarded.
 pub fn router(app: App) -> Router {
     let mut router = Router::new();
-    for route in ROUTES {
+    for route in ROUTES.iter().chain(FOREIGN) {
         router = router.route(route.path, handler(route));
     }
-    let router = router.route_layer(from_fn_with_state(app.clone(), asking::guard));
+    let router = router
+        .route_layer(from_fn_with_state(app.clone(), asking::guard))
+        .route_layer(from_fn(foreign::as_mlflow));
     let router = tracking::routes(router)
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .route_layer(from_fn(metrics_http::measured))
@@ -80,8 +85,10 @@ fn handler(route: &Route) -> MethodRouter<App> {
         apply::handler,
         cluster::handler,
         code::handler,
+        data::handler,
         events::handler,
         figures::handler,
+        foreign::handler,
         health::handler,
         identity::handler,
         jobs::handler,

@@ -6,6 +6,7 @@ use super::{depend, late, priority};
 use crate::caller::Caller;
 use crate::checks;
 use crate::code;
+use crate::data::{self, Pinned};
 use crate::fault::Fault;
 use crate::service::Service;
 use crate::templates;
@@ -177,6 +178,10 @@ pub async fn prepare(
     must_have_project(service, &team, project).await?;
     must_notify_in_reach(service, &request).await?;
     must_have_secrets(service, &team, &request).await?;
+    data::pin(service, caller, &team, &mut request).await.map_err(|why| match why {
+        Pinned::Refused(message) => refuse(job::Refused { key: "data", message }),
+        Pinned::Fault(fault) => fault,
+    })?;
     let code = request.workload.run().and_then(|run| run.code.clone());
     if let Some(code) = code.filter(|_| permission == Permission::JobsSubmit) {
         code::must_be_there(service, &team, &code).await?;
@@ -213,7 +218,11 @@ fn defaults(service: &Service, caller: &Caller, team: &str, file: &JobFile) -> D
         policy: state.policy().clone(),
         models: Models::new(state.gpu_models()).with_shared(shared),
         levels: state.levels().into_iter().collect(),
-        abilities: Abilities { images: service.host.runs_containers(), ..Abilities::default() },
+        abilities: Abilities {
+            images: service.host.runs_containers(),
+            data: service.host.fetches_data(),
+            ..Abilities::default()
+        },
         logs: job::LogLimits::default(),
     }
 }

@@ -10,6 +10,9 @@ mod config;
 mod control;
 mod cost;
 mod cost_more;
+mod data;
+pub(crate) mod data_get;
+mod data_push;
 mod debug;
 mod deletion;
 mod describe;
@@ -38,6 +41,7 @@ mod schedule;
 mod secret;
 mod session;
 mod shell;
+mod storage;
 mod template;
 mod timeline;
 mod token;
@@ -65,7 +69,7 @@ pub enum Command {
     Kube(Box<kube::Kube>),
     /// Hold the GPU of this pod, which other pods share (used by Berth itself)
     Reserve(reserve::Reserve),
-    /// Fetch the code of the job of this pod, before its command starts (used by Berth itself)
+    /// Fetch the code and data of the job of this pod, before its command starts (used by Berth itself)
     FetchCode(fetch_code::FetchCode),
     /// Export GPU metrics of a Kubernetes node that has no NVIDIA exporter
     NodeAgent(node_agent::NodeAgent),
@@ -189,6 +193,12 @@ pub enum ClientCommand {
     /// List registered models and their versions, and set aliases
     #[command(subcommand, arg_required_else_help = true)]
     Models(tracking::Models),
+    /// Push data, name versions of it, compare and fetch them
+    #[command(subcommand, arg_required_else_help = true)]
+    Data(data::Data),
+    /// Show and limit what artifacts and data of teams take
+    #[command(subcommand, arg_required_else_help = true)]
+    Storage(storage::Storage),
     /// Save, show and delete templates of job files
     #[command(subcommand, arg_required_else_help = true)]
     Template(template::Template),
@@ -266,6 +276,8 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Experiments(args) => tracking::experiments(context, &args).await,
         ClientCommand::Runs(args) => tracking::runs(context, &args).await,
         ClientCommand::Models(args) => tracking::models(context, &args).await,
+        ClientCommand::Data(args) => data::run(context, &args).await,
+        ClientCommand::Storage(args) => storage::run(context, &args).await,
         ClientCommand::Template(args) => template::run(context, &args).await,
         ClientCommand::Schedule(args) => schedule::run(context, &args).await,
         ClientCommand::Audit(args) => audit::run(context, &args).await,

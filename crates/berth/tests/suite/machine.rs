@@ -1,12 +1,16 @@
 //! One machine, end to end: the real binary, real processes, a real database.
 
+mod artifacts;
 mod audit;
 mod backup;
 mod bad;
+mod bucket;
 mod clock;
 mod code;
 mod crash;
 mod daily;
+mod data;
+mod dvc;
 mod figures;
 mod gone_gpus;
 mod gpu_checks;

@@ -7,13 +7,17 @@ use crate::state::nodes::Nodes;
 use crate::tenancy::namespace;
 use berth_api::Code;
 use berth_file::job::{Container, JobFile, Refused, Warning};
-use berth_model::{GpuAsk, JobRequest, Name};
+use berth_model::{DataRef, GpuAsk, JobRequest, Name};
 use berth_service::host::MeasuredGpu;
 use berth_service::{Book, Fault, JobHost};
 use std::collections::BTreeSet;
 
 impl JobHost for ManagedJobs {
     fn runs_containers(&self) -> bool {
+        true
+    }
+
+    fn fetches_data(&self) -> bool {
         true
     }
 
@@ -81,6 +85,12 @@ impl JobHost for ManagedJobs {
             }
             labels.clone_from(&self.with_gpus);
             labels.extend([is_there(kind)]);
+        }
+        let run = request.workload.run();
+        if run.is_some_and(|run| run.data.values().any(|source| DataRef::is_meant(source)))
+            && let Err(message) = self.settings.fetch.check()
+        {
+            return refuse("data", message);
         }
         request.require_labels(&labels);
         let Some(run) = request.run_mut() else { return Ok(()) };

@@ -1,20 +1,20 @@
-//! The container of a pod that fetches the code of its job before the command starts.
+//! The container of a pod that fetches the code and the data of its job before the command starts.
 //!
 //! It runs this program in the image of the server, as an account without rights, and shares no more
-//! with the command than the folder. Its token is in the Secret of the pod, is good for the code of
-//! the job alone, and never gets to the command.
+//! with the command than the folders. Its token is in the Secret of the pod, is good for the code and
+//! the data of the job alone, and never gets to the command.
 
 use super::launch::literal;
 use crate::options::Fetch;
 use crate::state::pod_orders::CreatePod;
 use crate::view::FETCH;
-use berth_model::{Bytes, CodeId};
+use berth_model::{Bytes, CodeId, DataRef};
 use berth_service::job_token::JobTokens;
 use berth_service::pem::certificates;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the Secret of the pod calls the token and the certificates of the server. No variable of a
 /// job can have such a name.
@@ -28,13 +28,13 @@ const ACCOUNT: u32 = 10_117;
 /// Unpacking needs so much, however little the job asks for.
 const LEAST_LIMIT: Bytes = Bytes::mib(256);
 
-/// The container, which leaves the code of the job in a folder of a volume.
+/// The container, which leaves the code and the data of the job in folders of volumes.
 pub fn container(
     create: &CreatePod,
-    code: &CodeId,
+    code: Option<(&CodeId, &Path)>,
+    data: Vec<(DataRef, PathBuf)>,
     fetch: &Fetch,
-    mount: &Value,
-    folder: &Path,
+    mut mounts: Vec<Value>,
 ) -> Value {
     let start = &create.start;
     let token = json!({ "name": create.secret, "key": TOKEN });
@@ -42,7 +42,6 @@ pub fn container(
         json!({ "name": "BERTH_URL", "value": literal(&fetch.url) }),
         json!({ "name": "BERTH_TOKEN", "valueFrom": { "secretKeyRef": token } }),
     ];
-    let mut mounts = vec![mount.clone()];
     if fetch.certificate.is_some() {
         env.push(json!({ "name": "BERTH_CA", "value": format!("{TRUST}/{TRUST_FILE}") }));
         mounts.push(json!({ "name": FETCH, "mountPath": TRUST, "readOnly": true }));
@@ -51,10 +50,17 @@ pub fn container(
     let cpu = format!("{}m", start.cpu.map_or(0, |cpu| cpu.0));
     let memory = start.memory.map_or(0, |memory| memory.0).to_string();
     let limit = start.memory.map(|memory| memory.max(LEAST_LIMIT).0.to_string());
+    let mut args = vec!["fetch-code".to_owned(), literal(&start.team)];
+    if let Some((code, folder)) = code {
+        args.extend([code.to_string(), folder.display().to_string()]);
+    }
+    for (data, folder) in data {
+        args.extend(["--data".to_owned(), format!("{data}={}", folder.display())]);
+    }
     json!({
         "name": FETCH,
         "image": fetch.image,
-        "args": ["fetch-code", literal(&start.team), code.to_string(), folder],
+        "args": args,
         "env": env,
         "resources": {
             "requests": { "cpu": cpu, "memory": memory },

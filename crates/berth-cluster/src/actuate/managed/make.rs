@@ -73,9 +73,9 @@ impl LeaseWorker {
         if tools.settings.checkpoints.is_some() || manifest::claims(&start.run).next().is_some() {
             self.ask(|| claims::check(&tools.api, create, &tools.settings)).await?;
         }
-        let fetch = match &start.run.code {
-            Some(_) => Some(tools.settings.fetch.check().map_err(Failure::Never)?),
-            None => None,
+        let fetch = match start.run.is_fetched() {
+            true => Some(tools.settings.fetch.check().map_err(Failure::Never)?),
+            false => None,
         };
         let values = self.open_secrets(create).await?;
         let pod = self.make_pod(create, fetch.as_ref()).await?;

@@ -12,7 +12,7 @@ use berth_kube::object::Meta;
 use berth_kube::pod::gpu_sharing;
 use berth_model::JobKind;
 use berth_model::run::{Command, Launch, ReadyCheck, RunSpec};
-use berth_model::{JobId, Name, Span};
+use berth_model::{DataRef, JobId, Name, Span};
 use berth_node::{Gpus, TaskSpec, environment, shell_command};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ const HOME: &str = "/berth";
 const RESUME: &str = "/berth/resume";
 /// The code that its job was submitted with.
 const CODE: &str = "/berth/code";
+/// Where the container that fetches data leaves it, a folder for each version.
+const FETCHED: &str = "/berth-data";
+const DATA: &str = "data";
 /// What its setup has made.
 const SETUP: &str = "/berth/setup";
 const SETUP_VARIABLE: &str = "BERTH_SETUP_DIR";
@@ -92,7 +95,7 @@ fn saved(run: &RunSpec) -> PathBuf {
     Path::new(HOME).join(run.checkpoint.path.as_deref().unwrap_or("checkpoints"))
 }
 
-/// The pod of a lease. It gets the code of its job by `fetch`, where the job has any.
+/// The pod of a lease. It gets the code and the data of its job by `fetch`, where the job has any.
 pub fn pod(
     create: &CreatePod,
     settings: &PodSettings,
@@ -117,9 +120,15 @@ pub fn pod(
     }
     let gpus = task.gpus.indices().len();
     let (mut volumes, mounts) = volumes(create, settings, gpus > 0);
-    let fetches = run.code.as_ref().zip(fetch).map(|(code, fetch)| {
+    let fetches = fetch.filter(|_| run.is_fetched()).map(|fetch| {
         volumes.extend(fetch::volume(create, fetch));
-        fetch::container(create, code, fetch, &own_mount(), Path::new(CODE))
+        let code = run.code.as_ref().map(|code| (code, Path::new(CODE)));
+        let fetched = data(run).map(|(at, _, data)| (data, Path::new(FETCHED).join(at)));
+        let mut mounts = vec![own_mount()];
+        if run.versions().next().is_some() {
+            mounts.push(json!({ "name": DATA, "mountPath": FETCHED }));
+        }
+        fetch::container(create, code, fetched.collect(), fetch, mounts)
     });
     let mut spec = json!({
         "schedulerName": scheduler,
@@ -257,6 +266,13 @@ fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value
         of_claim.insert(claim, name.clone());
         mounts.push(json!({ "name": name, "mountPath": at }));
     }
+    if run.versions().next().is_some() {
+        volumes.push(json!({ "name": DATA, "emptyDir": {} }));
+    }
+    for (folder, at, _) in data(run) {
+        let mount = json!({ "name": DATA, "mountPath": at, "subPath": folder, "readOnly": true });
+        mounts.push(mount);
+    }
     if let Some(claim) = settings.checkpoints.as_deref() {
         let name = match of_claim.get(claim) {
             Some(name) => name.clone(),
@@ -292,7 +308,14 @@ fn setup_of(create: &CreatePod, setup: &str) -> String {
     format!("berth/setups/{}", hex::encode(&digest.as_ref()[..16]))
 }
 
-/// Where each claim is mounted. Data with a URL is not fetched; its submitter got a warning.
+/// The versions of data of a job, each with the name of its folder in the volume and where it is
+/// mounted.
+fn data(run: &RunSpec) -> impl Iterator<Item = (String, &String, DataRef)> {
+    let numbered = run.versions().enumerate();
+    numbered.map(|(number, (at, data))| (number.to_string(), at, data))
+}
+
+/// Where each claim is mounted. Data with a URL is fetched, or its submitter got a warning.
 pub fn claims(run: &RunSpec) -> impl Iterator<Item = (&String, &str)> {
     let all = run.volumes.iter().chain(&run.data);
     all.filter(|(_, source)| !source.contains(':')).map(|(at, source)| (at, source.as_str()))

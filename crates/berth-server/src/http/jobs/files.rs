@@ -113,6 +113,23 @@ fn part(range: &str, bytes: u64) -> Option<Option<(u64, u64)>> {
     Some((from < to).then_some((from, to)))
 }
 
+/// What of a file is asked for.
+pub(in crate::http) enum Part {
+    All,
+    /// Its end excluded.
+    Some(u64, u64),
+    /// Nothing that is in it.
+    None,
+}
+
+pub(in crate::http) fn part_of(range: &str, bytes: u64) -> Part {
+    match part(range, bytes) {
+        None => Part::All,
+        Some(None) => Part::None,
+        Some(Some((from, to))) => Part::Some(from, to),
+    }
+}
+
 type Piece = Result<Bytes, io::Error>;
 
 fn pieces(file: File, from: u64, to: u64) -> impl Stream<Item = Piece> + Send + 'static {

@@ -31,6 +31,12 @@ pub fn body(id: &str) -> Option<Value> {
         "start_device" => json!({ "client": "berth on kim's laptop" }),
         "device_token" => json!({ "device_code": "…" }),
         "answer_device" => json!({ "approve": true }),
+        "make_data" => json!({
+            "version": "c4@v3", "hash": "d751713988987e9331980363e24189ce.dir", "note": "cleaned",
+        }),
+        "missing_data" => json!({ "hashes": ["d751713988987e9331980363e24189ce.dir"] }),
+        "clean_data" => json!({ "older_than": "7d", "dry_run": true }),
+        "set_storage" => json!({ "quota": 5_000_000_000_000_i64 }),
         "set_template" => json!({ "team": "nlp", "file": JOB_FILE }),
         "apply" | "diff" => json!({
             "documents": "kind: team\nname: nlp\n---\nkind: queue\nname: nlp\nquota: 16\n",
@@ -68,6 +74,10 @@ mod tests {
         reads::<wire::DeviceStart>("start_device");
         reads::<wire::DevicePoll>("device_token");
         reads::<wire::DeviceAnswer>("answer_device");
+        reads::<wire::DataMake>("make_data");
+        reads::<wire::DataAsk>("missing_data");
+        reads::<wire::DataClean>("clean_data");
+        reads::<wire::StorageSet>("set_storage");
         reads::<wire::TemplateSet>("set_template");
         reads::<wire::ApplyRequest>("apply");
     }

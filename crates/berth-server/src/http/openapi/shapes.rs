@@ -303,6 +303,28 @@ impl Known<'_> {
             }
             "revoke_token" | "delete_team" | "delete_member" | "delete_secret" => Self::done(),
             "delete_user" | "delete_project" => Self::done().query::<wire::Removal>(),
+            "list_data" => self.items::<wire::DataVersion>().query::<wire::DataQuery>(),
+            "make_data" => {
+                let shape = self.made::<wire::DataVersion>();
+                self.takes::<wire::DataMake>(shape)
+            }
+            "missing_data" => {
+                let shape = self.one::<wire::DataMissing>();
+                self.takes::<wire::DataAsk>(shape)
+            }
+            "clean_data" => {
+                let shape = self.one::<wire::DataCleaned>();
+                self.may_take::<wire::DataClean>(shape)
+            }
+            "get_data" => self.one::<wire::DataVersion>(),
+            "delete_data" => Self::done(),
+            "data_files" => self.one::<wire::DataFiles>().query::<wire::DataFilesQuery>(),
+            "diff_data" => self.one::<wire::DataDiff>().query::<wire::DataDiffQuery>(),
+            "list_storage" => self.items::<wire::Storage>(),
+            "set_storage" => {
+                let shape = self.one::<wire::Storage>();
+                self.may_take::<wire::StorageSet>(shape)
+            }
             "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),
             "create_volume" => self.one::<wire::Volume>(),
             "delete_volume" => Self::done().query::<wire::VolumeDelete>(),

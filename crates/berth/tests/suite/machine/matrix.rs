@@ -108,6 +108,9 @@ impl Cell<'_> {
                 "get_template"
             }
             path if path.contains("{schedule}") => "get_schedule",
+            path if ["/v1/data", "/v1/objects"].iter().any(|start| path.starts_with(start)) => {
+                "list_data"
+            }
             _ => return Code::Forbidden,
         };
         let sees = self.page.reach(reads, self.column).covers(self.whose);

@@ -37,7 +37,7 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
         resume_from: None,
     };
     let namespace = "berth-nlp".to_owned();
-    let has_secret = !start.run.secrets.is_empty() || start.run.code.is_some();
+    let has_secret = !start.run.secrets.is_empty() || start.run.is_fetched();
     let secret = has_secret.then(|| "sealed".to_owned());
     let container = job::Container { image: "i".to_owned(), namespace };
     let devices = (gpus > 0).then(|| ("nvidia.com/gpu".to_owned(), gpus));
@@ -185,6 +185,23 @@ fn a_container_before_the_command_fetches_the_code_into_the_folder_that_both_sha
     );
     assert_eq!(asks["limits"]["memory"], Bytes::mib(256).0.to_string(), "unpacking needs some");
     assert_eq!(asks["requests"]["nvidia.com/gpu"], Value::Null);
+}
+
+#[test]
+fn data_is_fetched_into_a_volume_that_the_command_cannot_write_to() {
+    let hash = format!("{}.dir", "0a".repeat(16));
+    let data = format!("data: {{/data/c4: 'dvc:c4@v3#{hash}', /old: claim}}");
+    let create = create(&format!("run: x\n{data}"), 1, 0);
+    let pod = pod(&create, &PodSettings::default(), Some(&fetch(None)), "berth");
+    let init = &pod["spec"]["initContainers"][0];
+    let wanted = format!("dvc:c4@v3#{hash}=/berth-data/0");
+    assert_eq!(init["args"], json!(["fetch-code", "nlp", "--data", wanted]));
+    assert_eq!(init["volumeMounts"][1], json!({ "name": "data", "mountPath": "/berth-data" }));
+    let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array().unwrap();
+    let seen = json!({ "name": "data", "mountPath": "/data/c4", "subPath": "0", "readOnly": true });
+    assert!(mounts.contains(&seen), "{mounts:?}");
+    let volumes = pod["spec"]["volumes"].as_array().unwrap();
+    assert!(volumes.contains(&json!({ "name": "data", "emptyDir": {} })), "{volumes:?}");
 }
 
 #[test]

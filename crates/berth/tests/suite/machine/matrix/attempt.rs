@@ -13,6 +13,13 @@ mod code {
     pub const ID: &str = "sha256:88cb8a087b6e8cebfc9ae5602f5a2159a6bcf923e7f2c56809bcda6cad1727a7";
 }
 
+/// An empty folder, as DVC lists it.
+mod data {
+    pub const LIST: &str = "[]";
+    pub const HASH: &str = "d751713988987e9331980363e24189ce.dir";
+    pub const PATH: &str = "files/md5/d7/51713988987e9331980363e24189ce.dir";
+}
+
 /// A job that waits for long, and so stays as it is.
 const WAITS: &str = "begin: 100h\nrun: 'true'\n";
 /// A moment that comes once a year.
@@ -88,6 +95,10 @@ impl Maker<'_> {
             "cost_rows" => format!("{path}?team={}&limit=5", self.team()),
             "search_logs" => format!("{path}?text=begun"),
             "get_file" => format!("{path}?path=made"),
+            "diff_data" => {
+                let to = path.rsplit('/').nth(1).unwrap_or_default();
+                format!("{path}?to={to}")
+            }
             _ => path,
         }
     }
@@ -149,6 +160,7 @@ impl Maker<'_> {
                 }
                 code::ID.to_owned()
             }
+            "data" => self.data(),
             "template" => self.template(),
             "schedule" => self.schedule(),
             other => panic!("nothing makes a {other}"),
@@ -190,6 +202,22 @@ impl Maker<'_> {
             self.stage.admin("PUT", &path, &json!({ "role": "viewer" }));
         }
         name
+    }
+
+    /// A version that the owner has named.
+    fn data(&self) -> String {
+        let (name, team) = (format!("{}@v1", self.stage.fresh("data")), self.team());
+        self.push();
+        let wish = json!({ "version": name, "hash": data::HASH });
+        self.stage.as_owner(self.column, self.whose, |token| {
+            self.stage.request("POST", &format!("/v1/data/{team}"), Some(token), Some(&wish))
+        });
+        name
+    }
+
+    fn push(&self) {
+        let path = format!("/v1/dvc/{}/{}", self.team(), data::PATH);
+        self.stage.put_as_admin(&path, data::LIST);
     }
 
     fn template(&self) -> String {
@@ -235,6 +263,13 @@ impl Maker<'_> {
             "set_member" => json!({ "role": "viewer" }),
             "create_project" => json!({ "name": fresh("project"), "team": team }),
             "set_secret" => json!({ "value": path }),
+            "make_data" => {
+                self.push();
+                json!({ "version": fresh("data"), "hash": data::HASH })
+            }
+            "missing_data" => json!({ "hashes": [data::HASH] }),
+            "clean_data" => json!({ "dry_run": true }),
+            "set_storage" => json!({ "quota": 1_000_000 }),
             "set_template" => json!({ "team": team, "file": "run: hostname" }),
             "apply" | "diff" => {
                 json!({ "documents": format!("{{kind: queue, name: {}}}", fresh("queue")) })
@@ -256,11 +291,17 @@ impl Maker<'_> {
             "list_projects" => quoted(after_colon(&self.thing("project"))),
             "list_secrets" => quoted(&self.thing("secret")),
             "list_volumes" => quoted(&self.thing("volume")),
+            "list_data" => quoted(before_at(&self.thing("data"))),
+            "list_storage" => quoted(self.team()),
             "list_templates" => quoted(after_colon(&self.thing("template"))),
             "list_schedules" => quoted(&self.thing("schedule")),
             _ => None,
         }
     }
+}
+
+fn before_at(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(name, _)| name)
 }
 
 fn after_colon(name: &str) -> &str {

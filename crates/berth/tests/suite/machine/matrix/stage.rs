@@ -229,6 +229,8 @@ impl Stage {
             pick("/v1/projects", "items", &["team", "name"]),
             pick("/v1/secrets", "items", &["team", "name", "created", "by"]),
             pick("/v1/volumes", "items", &["team", "name", "created"]),
+            pick("/v1/data", "items", &["team", "name", "version", "hash"]),
+            pick("/v1/storage", "items", &["team", "quota"]),
             pick("/v1/templates", "items", &["team", "name", "by", "file"]),
             pick("/v1/schedules", "items", &["id", "paused"]),
             pick("/v1/budgets", "items", &["queue", "limit_micros", "per", "action"]),
