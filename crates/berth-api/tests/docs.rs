@@ -3,6 +3,7 @@
 //! With BERTH_WRITE_DOCS=1 the pages are written anew, to be read before they are committed.
 
 use berth_api::access::{Owner, Role, Standing, allows};
+use berth_api::routes::FOREIGN;
 use berth_api::{Code, Permission, ROUTES, Route};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -110,7 +111,7 @@ fn the_matrix_of_roles_is_what_the_code_allows_cell_by_cell() {
 fn every_permission_is_asked_for_by_a_route_or_a_document() {
     let documents = berth_api::wire::DocumentKind::ALL.map(|kind| kind.permission());
     for permission in Permission::ALL {
-        let asked = ROUTES.iter().any(|route| route.permission == *permission);
+        let asked = ROUTES.iter().chain(FOREIGN).any(|route| route.permission == *permission);
         assert!(asked || documents.contains(permission), "nothing asks for {permission:?}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::address::{Address, Keys};
 use crate::error::{Error, Result, on_disk};
 use crate::id::BlobId;
-use crate::store::Listed;
+use crate::listed::Listed;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::id::BlobId;
-use crate::store::Listed;
+use crate::listed::Listed;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -91,8 +91,8 @@ fn touch(path: &Path) -> Result<()> {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
     let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
     let times = Timestamps {
-        last_access: time(i64::from(UTIME_OMIT)),
-        last_modification: time(i64::from(UTIME_NOW)),
+        last_access: time(UTIME_OMIT),
+        last_modification: time(UTIME_NOW),
     };
     utimensat(CWD, path, &times, AtFlags::empty())
         .map_err(|error| Error::io("touch", path, error.into()))

@@ -3,8 +3,8 @@
 use crate::address::{Address, Keys};
 use crate::error::{Error, Result};
 use crate::id::BlobId;
+use crate::listed::Listed;
 use crate::read::Content;
-use crate::store::Listed;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;

@@ -5,6 +5,7 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result, on_disk};
 use crate::folder::{Folder, private};
 use crate::id::BlobId;
+use crate::listed::Listed;
 use crate::read::{self, Content};
 use crate::room::Room;
 use crate::upload::{Placed, Upload, Whole};
@@ -12,7 +13,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// Where objects are kept.
 #[derive(Debug, Clone)]
@@ -42,14 +42,6 @@ struct Inner {
 enum Place {
     Folder(Folder),
     Bucket(Bucket),
-}
-
-/// An object that the store has, whether or not anything names it.
-#[derive(Debug, Clone)]
-pub struct Listed {
-    pub id: BlobId,
-    pub bytes: u64,
-    pub modified: SystemTime,
 }
 
 impl Blobs {

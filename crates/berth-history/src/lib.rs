@@ -29,7 +29,9 @@ use berth_service::refusals::Refusals;
 use berth_service::sessions::Sessions;
 use berth_service::sign_in::{Devices, SignInLimits};
 use berth_service::stream_checks::StreamChecks;
-use berth_service::{self as service, HeavyReads, Home, Service, TokenUse, Vault, audit_end};
+use berth_service::{
+    self as service, BlobBook, HeavyReads, Home, Service, TokenUse, Vault, audit_end,
+};
 use berth_sim::random::Rng;
 use berth_sim::trace::{self, Select};
 use berth_store::Store;
@@ -104,6 +106,7 @@ pub async fn write(options: &Options) -> Result<Written> {
     let service = Service::new(service::Parts {
         engine: turns.handle(),
         store: store.clone(),
+        blobs: Arc::new(BlobBook::closed(home.blobs())?),
         vault,
         host: host.clone(),
         home: home.clone(),

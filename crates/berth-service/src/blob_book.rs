@@ -4,6 +4,7 @@
 use berth_blobs::{Blobs, Whole};
 use berth_model::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::RwLock;
@@ -62,6 +63,13 @@ pub struct BlobCounts {
 }
 
 impl BlobBook {
+    /// For a service that takes no uploads.
+    pub fn closed(folder: PathBuf) -> berth_blobs::Result<BlobBook> {
+        let options = berth_blobs::Options { folder, bucket: None, reserve: 0, most: 0 };
+        let limits = BlobLimits { quota: 0, grace: Span::ZERO };
+        Ok(BlobBook::new(Blobs::open(&options)?, limits))
+    }
+
     pub fn new(blobs: Blobs, limits: BlobLimits) -> BlobBook {
         BlobBook {
             blobs,

@@ -1,8 +1,8 @@
 //! `berth fetch-code`: what runs in a pod before the command of its job, and gets the code and the data
 //! of the job.
 
-use crate::cmd::data_get;
 use crate::context::Context;
+use crate::data_get;
 use crate::fail::{BERTH_FAILED, Exit, Failure, Result};
 use crate::settings::Flags;
 use crate::{show, up};

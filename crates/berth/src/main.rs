@@ -8,6 +8,7 @@ mod cli;
 mod cmd;
 mod complete;
 mod context;
+mod data_get;
 mod fail;
 mod faults;
 mod fetch_code;

@@ -14,7 +14,8 @@ impl Page {
         self.count("tracking_changes", help, figures.changes());
         let help = "Points of metrics that were logged";
         self.count("tracking_points", help, figures.points());
-        let help = "Time that writing groups of changes took, in milliseconds";
-        self.count("tracking_commit_milliseconds", help, figures.commit_micros() / 1_000);
+        let help = "Time that writing groups of changes took, in seconds";
+        let seconds = figures.commit_micros() as f64 / 1e6;
+        self.foreign_count("berth_tracking_commit_seconds", help, seconds);
     }
 }

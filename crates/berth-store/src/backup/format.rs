@@ -59,7 +59,8 @@ impl Header {
     /// Names become part of statements, so a file may not say just anything.
     pub fn is_sound(&self) -> bool {
         let word = |text: &str| {
-            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            text.starts_with(|first: char| first.is_ascii_lowercase())
+                && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
         };
         self.tables.iter().all(|shape| {
             word(&shape.name)

@@ -205,6 +205,9 @@ async fn a_snapshot_of_the_first_version_has_its_jobs_in_it(place: Place) {
     place.sql("DROP TABLE energy").await;
     place.sql("DROP TABLE sessions").await;
     place.sql("DROP TABLE identities").await;
+    for table in ["blob_quotas", "data_versions", "blob_names", "blobs"] {
+        place.sql(&format!("DROP TABLE {table}")).await;
+    }
     for index in ["name_order", "priority", "gpus", "cost"] {
         place.sql(&format!("DROP INDEX jobs_by_{index}")).await;
     }

@@ -109,7 +109,10 @@ pub async fn clone(context: &Context, args: &Clone) -> Result<()> {
 
 /// What is laid over the old file; what is left out of it is null there.
 fn overlay(keys: &JobFile, without: &[String]) -> Option<String> {
-    let written = (*keys != JobFile::default()).then(|| job::write(keys)).unwrap_or_default();
+    let written = match *keys == JobFile::default() {
+        true => String::new(),
+        false => job::write(keys),
+    };
     let left_out: String = without.iter().map(|key| format!("{key}: null\n")).collect();
     let file = written + &left_out;
     (!file.is_empty()).then_some(file)

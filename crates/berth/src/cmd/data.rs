@@ -1,10 +1,11 @@
 //! `berth data`: versions of data.
 
+use super::data_push;
 use super::identity::team_of;
 use super::storage::bytes;
-use super::{data_get, data_push};
 use crate::complete;
 use crate::context::Context;
+use crate::data_get;
 use crate::fail::{Exit, Failure, Result};
 use crate::prompt;
 use crate::show::{Look, Page, Table, words};

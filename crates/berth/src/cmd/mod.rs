@@ -11,7 +11,6 @@ mod control;
 mod cost;
 mod cost_more;
 mod data;
-pub(crate) mod data_get;
 mod data_push;
 mod debug;
 mod deletion;

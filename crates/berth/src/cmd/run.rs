@@ -87,7 +87,7 @@ impl JobArgs {
     }
 
     /// The file to send, over the variables of this terminal that go with it.
-    async fn draft(&self, context: &Context, export: &Export) -> Result<Draft> {
+    async fn draft(&self, context: &Context, export: Option<&Export>) -> Result<Draft> {
         let template = self.template()?;
         let parsed = match &self.file {
             Some(path) => Some((path.clone(), read(path)?)),
@@ -108,7 +108,13 @@ impl JobArgs {
             ));
         }
         let (mut file, here) = with_defaults(file, &under, context)?;
-        export::lay_under(&mut file, &under, export::choose(export, std::env::vars_os())?);
+        // Last, because the server may be asked.
+        let export = match export {
+            Some(export) => export.clone(),
+            None if runs_here(context).await? => Export::All,
+            None => Export::None,
+        };
+        export::lay_under(&mut file, &under, export::choose(&export, std::env::vars_os())?);
         let beside = match (&self.keys.0.code, &self.file) {
             (None, Some(path)) => path.parent().unwrap_or(Path::new("")),
             _ => Path::new(""),
@@ -210,7 +216,7 @@ impl Draft {
 }
 
 pub async fn plan(context: &Context, args: &Plan) -> Result<()> {
-    let draft = args.what.draft(context, &Export::None).await?;
+    let draft = args.what.draft(context, Some(&Export::None)).await?;
     show_plan(context, &draft).await
 }
 
@@ -230,14 +236,6 @@ pub async fn run(context: &Context, args: &Run) -> Result<()> {
 }
 
 impl Run {
-    async fn export(&self, context: &Context) -> Result<Export> {
-        Ok(match &self.export {
-            Some(export) => export.clone(),
-            None if runs_here(context).await? => Export::All,
-            None => Export::None,
-        })
-    }
-
     fn is_attached(&self, context: &Context) -> bool {
         let comes_back = self.detach || self.dry_run;
         !comes_back && (self.wait || !context.format.is_for_programs())
@@ -245,17 +243,17 @@ impl Run {
 }
 
 /// Whether jobs are processes of this machine. Where the server's folder is another user's, the server
-/// says which machine it is on.
+/// says which machine it is on. One that does not answer says so again at the submission.
 async fn runs_here(context: &Context) -> Result<bool> {
     if context.settings.runs_here || !context.settings.may_run_here {
         return Ok(context.settings.runs_here);
     }
-    let machine = context.client()?.me().await?.machine;
+    let machine = context.client()?.me().await.ok().and_then(|me| me.machine);
     Ok(machine.is_some() && machine == berth_node::this_machine())
 }
 
 async fn submit(context: &Context, args: &Run) -> Result<()> {
-    let draft = args.what.draft(context, &args.export(context).await?).await?;
+    let draft = args.what.draft(context, args.export.as_ref()).await?;
     if args.dry_run {
         return show_plan(context, &draft).await;
     }

@@ -46,6 +46,7 @@ const OF_TYPES: &[(&str, &str)] = &[
     ("DataFile.bytes", "How long it is"),
     ("DataFile.md5", "Its MD5 sum"),
     ("DataFile.path", "Its path in the folder"),
+    ("DataFiles.files", "Up to the limit, in the order of their paths"),
     ("DataMake.hash", "What was pushed: an MD5 sum, with `.dir` after that of a folder"),
     ("DataMake.note", "What others should know of it"),
     ("DataMissing.missing", "Those that the team has not pushed"),

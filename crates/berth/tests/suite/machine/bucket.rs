@@ -66,7 +66,7 @@ impl Bucket {
 }
 
 #[test]
-#[ignore = "it builds an S3 server; make test-long runs it"]
+#[ignore = "it needs a build with the feature s3 of berth-blobs"]
 fn a_bucket_keeps_artifacts_and_data_and_jobs_get_copies() {
     let bucket = Bucket::start();
     let keys = bucket.folder.path().join("keys").display().to_string();
