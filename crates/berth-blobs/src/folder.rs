@@ -90,10 +90,7 @@ impl Folder {
 fn touch(path: &Path) -> Result<()> {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
     let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
-    let times = Timestamps {
-        last_access: time(UTIME_OMIT),
-        last_modification: time(UTIME_NOW),
-    };
+    let times = Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
     utimensat(CWD, path, &times, AtFlags::empty())
         .map_err(|error| Error::io("touch", path, error.into()))
 }

@@ -138,7 +138,7 @@ fn a_pod_runs_the_files_of_its_submission_though_they_change_and_the_server_is_a
         let refused = with(args);
         assert!(!refused.status.success(), "{args:?}");
         assert!(
-            said(&refused).contains("fetches the job's code and does nothing else"),
+            said(&refused).contains("fetches the job's code and data and does nothing else"),
             "{args:?}"
         );
     }
