@@ -17,6 +17,16 @@ pub(crate) async fn pin(
     request: &mut JobRequest,
 ) -> Result<(), Pinned> {
     let Workload::Run(run) = &mut request.workload else { return Ok(()) };
+    for source in run.data.values().filter(|source| !DataRef::is_meant(source)) {
+        // A volume of this name would be empty, and the job would look for the data in it.
+        let Ok(data) = format!("dvc:{source}").parse::<DataRef>() else { continue };
+        if found(service, team, &data.version).await.is_ok() {
+            return Err(Pinned::Refused(format!(
+                "`{source}` names a volume, and team {team} has data of that name; write \
+                 `dvc:{source}` for the data, or name the volume under `volumes`"
+            )));
+        }
+    }
     if !run.data.values().any(|source| DataRef::is_meant(source)) {
         return Ok(());
     }

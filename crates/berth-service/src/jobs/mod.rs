@@ -13,6 +13,7 @@ mod meant;
 mod named;
 mod order;
 mod order_cost;
+mod own_budget;
 pub mod plan;
 mod priority;
 pub mod show;

@@ -1,7 +1,7 @@
 //! A job as people see it.
 
-use super::expected;
 use super::find::Found;
+use super::{expected, own_budget};
 use crate::service::Service;
 use berth_api::wire;
 use berth_engine::shown_state;
@@ -75,7 +75,7 @@ pub fn job(service: &Service, core: &Core, row: &JobRow, waiting: &Waiting) -> w
         job.reason = Some(format!("{}; it is tried again at {at}", row.reason));
         job.reason_code = Some("retry".to_owned());
     } else if let Some(reason) = waiting.reasons.get(&id) {
-        job.reason = Some(reason.to_string());
+        job.reason = Some(own_budget::spent(core, id).unwrap_or_else(|| reason.to_string()));
         job.reason_code = Some(reason.code().to_owned());
     }
     job

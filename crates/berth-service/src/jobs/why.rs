@@ -1,7 +1,7 @@
 //! Why a job waits, until when, and what would start it sooner.
 
 use super::find::{self, Found};
-use super::{expected, priority, show};
+use super::{expected, own_budget, priority, show};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::node_reason;
@@ -45,6 +45,8 @@ pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wir
         let eta = why.eta.as_ref().and_then(|eta| eta.p50);
         let changes = changes.unwrap_or_default().into_iter();
         let changes = changes.filter(|change| is_sooner(&change.starts, eta));
+        let is_spent = own_budget::spent(&service.engine.core(), id).is_some();
+        let changes = changes.filter(|change| !is_spent || change.what != What::Release);
         let may = changes.filter(|change| may_make(service, caller, &found, &row, &change.what));
         why.sooner = may.map(|change| sooner(id, &change, &prices)).collect();
     }
@@ -130,6 +132,11 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
     };
     if let Some(at) = again_at {
         blockers = vec![retry(&row.reason, at)];
+    }
+    if let Some(text) = own_budget::spent(core, id) {
+        for blocker in blockers.iter_mut().filter(|blocker| blocker.code == "held") {
+            blocker.text.clone_from(&text);
+        }
     }
     wire::Why {
         id: id.into(),

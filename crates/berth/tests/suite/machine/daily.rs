@@ -236,3 +236,19 @@ fn a_slip_in_the_name_of_a_team_gets_a_suggestion() {
     let said = err(&people.server.berth(&["drain", "bix"]));
     assert!(said.contains("there is no node `bix`; did you mean `box`?"), "{said}");
 }
+
+#[test]
+fn a_job_that_its_own_budget_has_paused_says_so_wherever_one_looks() {
+    let people = People::start("1xL4");
+    let file = "team: vision\nname: dear\ngpus: 1\nbudget: $0.0001\nrun: sleep 600\n";
+    let job = people.job(&people.kim, file);
+    people.until_is(&job, "paused");
+    let why = people.get(&people.kim, &format!("/v1/jobs/{job}/why")).json();
+    let blocker = why["blockers"][0]["text"].as_str().unwrap_or_default();
+    assert!(blocker.starts_with("paused by its own budget: it has cost"), "{why}");
+    assert!(blocker.contains(&format!("berth clone {job} --budget")), "{why}");
+    let sooner = why["sooner"].to_string();
+    assert!(!sooner.contains("resume"), "it would be paused again at once: {sooner}");
+    let ps = people.server.run_ok(&["ps", "--all", "-o", "wide"]);
+    assert!(ps.contains("paused by its own budget"), "{ps}");
+}

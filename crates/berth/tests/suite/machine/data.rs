@@ -70,6 +70,9 @@ fn a_version_is_pushed_compared_fetched_and_removed() {
     server.run_ok(&["data", "get", "c4@v1", "back"]);
     assert_eq!(fs::read_to_string(folder.join("back/a.txt")).unwrap(), "alpha");
     assert_eq!(fs::read_to_string(folder.join("back/sub/b.txt")).unwrap(), "beta");
+    // Without `dvc:` it is a volume, which would be empty.
+    let slip = said(&server, &["run", "-d", "--data", "/data=c4", "--", "true"]);
+    assert!(slip.contains("write `dvc:c4` for the data"), "{slip}");
     server.run_ok(&["data", "rm", "c4@v1", "-y"]);
     let gone = server.berth(&["data", "show", "c4@v1"]);
     assert_eq!(gone.status.code(), Some(4), "{gone:?}");
