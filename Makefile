@@ -33,8 +33,9 @@ check: components postgres faketime promtool ## What daily work needs: format, l
 # What finds faults only when it goes on for long: it changes with the code of every day too little
 # to be part of each change.
 .PHONY: test-long
-test-long: toolchain postgres kube-tools ## The long tests: faults injected, rights revoked, the API fuzzed
+test-long: toolchain postgres kube-tools ## The long tests: faults injected, rights revoked, buckets, the API fuzzed
 	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
+	$(CARGO) test --workspace --locked --test suite -- --ignored bucket::
 	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)
 	@E2E_LONG=yes $(MAKE) --no-print-directory e2e
 

@@ -47,7 +47,7 @@ impl Bucket {
         let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
         let named = || names.into_iter().find_map(|name| std::env::var(name).ok());
         if let Some(endpoint) = address.endpoint.clone().or_else(named) {
-            // Plain text is for a store on the same machine or network; whoever names it decides.
+            // The operator chose http://, for a store on the same machine or network.
             builder = builder.with_allow_http(endpoint.starts_with("http://"));
             builder = builder.with_endpoint(endpoint);
         }
@@ -129,7 +129,7 @@ impl Bucket {
                 put.map(|_| true).map_err(self.failed("write an object"))
             }
             Err(error) => {
-                // What is left of it is billed until somebody removes it.
+                // The store bills the parts of an unfinished upload until a client removes them.
                 let _ = upload.abort().await;
                 Err(error)
             }

@@ -5,10 +5,6 @@
 //! database, and `berth-service` writes them.
 
 mod address;
-#[cfg(feature = "s3")]
-mod bucket;
-#[cfg(not(feature = "s3"))]
-#[path = "no_bucket.rs"]
 mod bucket;
 mod error;
 mod folder;

@@ -21,15 +21,15 @@ pub struct BlobFlags {
     /// Keep artifacts and data in a bucket of an S3-compatible store, such as s3://bucket/prefix,
     /// instead of the home. The region and the keys come from AWS_REGION, AWS_ACCESS_KEY_ID and
     /// AWS_SECRET_ACCESS_KEY
-    #[arg(long, value_name = "ADDRESS", env = "BERTH_BLOBS", hide = true)]
+    #[arg(long, value_name = "ADDRESS", env = "BERTH_BLOBS")]
     pub blobs: Option<BlobAddress>,
     /// Where the store of the bucket answers, such as https://minio.example.com
     /// (AWS_ENDPOINT_URL, or Amazon's)
-    #[arg(long, value_name = "URL", env = "BERTH_BLOBS_ENDPOINT", requires = "blobs", hide = true)]
+    #[arg(long, value_name = "URL", env = "BERTH_BLOBS_ENDPOINT", requires = "blobs")]
     pub blobs_endpoint: Option<String>,
     /// The keys of the bucket, in a file as other programs have it:
     /// `aws_access_key_id = …` and `aws_secret_access_key = …`
-    #[arg(long, value_name = "FILE", env = "BERTH_BLOBS_KEYS", requires = "blobs", hide = true)]
+    #[arg(long, value_name = "FILE", env = "BERTH_BLOBS_KEYS", requires = "blobs")]
     pub blobs_keys: Option<PathBuf>,
     /// How much of the server's disk artifacts and data leave free, such as 1GB
     #[arg(long, value_name = "SIZE", default_value = RESERVE, env = "BERTH_BLOBS_RESERVE")]

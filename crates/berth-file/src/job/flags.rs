@@ -70,6 +70,8 @@ fn pair(takes: Takes, text: &str) -> Result<Entry> {
         }
     };
     let value = match takes {
+        // `zip={…}` and `grid=[…]` have commas within.
+        Takes::Lists if value.starts_with(['[', '{']) => self::value(value)?,
         Takes::Lists => list(value.split(',').map(str::trim)),
         _ => at(scalar(value)),
     };

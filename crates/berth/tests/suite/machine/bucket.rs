@@ -1,4 +1,4 @@
-//! Artifacts and data in a bucket of a real S3 server. `make test-long` builds and tries it.
+//! Artifacts and data in a bucket of a real S3 server. `make test-long` runs it.
 
 use super::http::Request;
 use super::server::{Server, until};
@@ -66,7 +66,7 @@ impl Bucket {
 }
 
 #[test]
-#[ignore = "it needs a build with the feature s3 of berth-blobs"]
+#[ignore = "it builds an S3 server; make test-long runs it"]
 fn a_bucket_keeps_artifacts_and_data_and_jobs_get_copies() {
     let bucket = Bucket::start();
     let keys = bucket.folder.path().join("keys").display().to_string();
