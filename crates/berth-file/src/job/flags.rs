@@ -70,7 +70,9 @@ fn pair(takes: Takes, text: &str) -> Result<Entry> {
         }
     };
     let value = match takes {
-        // `zip={…}` and `grid=[…]` have commas within.
+        // A number beside the lists.
+        Takes::Lists if key == "at_most" => at(scalar(value)),
+        // Commas within `zip={…}` do not separate values.
         Takes::Lists if value.starts_with(['[', '{']) => self::value(value)?,
         Takes::Lists => list(value.split(',').map(str::trim)),
         _ => at(scalar(value)),

@@ -37,6 +37,15 @@ fn one_flag_may_name_alternatives() {
 }
 
 #[test]
+fn a_sweep_on_the_command_line_can_zip_its_parameters() {
+    let flags = set(&[("sweep", &["zip={lr: [1e-4, 3e-4], seed: [1, 2]}", "at_most=1"])]);
+    let text = "sweep: {zip: {lr: [1e-4, 3e-4], seed: [1, 2]}, at_most: 1}\n";
+    assert_eq!(flags, file(text));
+    let flags = set(&[("sweep", &["name=[a, 'b,c']"])]);
+    assert_eq!(flags, file("sweep: {name: [a, 'b,c']}\n"));
+}
+
+#[test]
 fn a_mistake_names_the_flag() {
     for (key, value, says) in [
         ("gpus", "1.5", "--gpus: found `1.5`, expected whole GPUs"),
