@@ -1,5 +1,5 @@
 //! Objects in a folder of the machine. Their files are read-only for everybody, so that links to them
-//! can be given to jobs; the folder itself is open to nobody but the server.
+//! can be given to jobs; only the server may open the folder itself.
 
 use crate::error::{Error, Result};
 use crate::id::BlobId;

@@ -35,7 +35,7 @@ fn pieces(file: File, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>
             Ok::<_, io::Error>(bytes)
         });
         match read.await.unwrap_or_else(|why| Err(io::Error::other(why))) {
-            // Fewer bytes than were announced are an error to whoever reads them.
+            // A reader takes fewer bytes than were announced for an error.
             Ok(bytes) if bytes.is_empty() => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
             Ok(bytes) => {
                 let next = at + bytes.len() as u64;

@@ -193,7 +193,7 @@ struct Worker {
     fetching: Arc<Fetching>,
 }
 
-/// What is told of a task that was stopped while its data was fetched.
+/// Why a task ended that was stopped while Berth fetched its data.
 const STOPPED: &str = "it was asked to stop while its data was fetched";
 
 impl Worker {

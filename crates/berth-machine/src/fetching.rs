@@ -1,5 +1,5 @@
-//! Tasks whose data is fetched before they start. Others start meanwhile, and a task that is told to
-//! stop by then never starts.
+//! Tasks whose data is fetched before they start. Others start meanwhile. A task
+//! that Berth stops by then never starts.
 
 use berth_engine::LeaseStart;
 use berth_model::LeaseId;

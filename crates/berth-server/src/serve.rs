@@ -335,7 +335,7 @@ async fn start(
                 (running, jobs, Box::new(()))
             }
         };
-    // Only whoever leads writes, here as there.
+    // Only the replica that leads writes, as with the store.
     let tracking = open_tracking(&url, &home, &store).await?;
     let service = Service::new(service::Parts {
         engine: running.handle.clone(),

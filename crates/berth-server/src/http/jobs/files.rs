@@ -147,8 +147,7 @@ fn pieces(file: File, from: u64, to: u64) -> impl Stream<Item = Piece> + Send + 
             Ok::<_, io::Error>(bytes)
         });
         match read.await.unwrap_or_else(|why| Err(io::Error::other(why))) {
-            // The job has cut it shorter. Fewer bytes than were announced are an error to whoever
-            // reads them.
+            // The job has cut the file shorter. The client must not take what came for all of it.
             Ok(bytes) if bytes.is_empty() => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
             Ok(bytes) => {
                 let next = at + bytes.len() as u64;
