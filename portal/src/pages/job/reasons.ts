@@ -6,7 +6,7 @@ const CLEARS: Record<string, string> = {
   held: "It is released.",
   "begin-time": "The time comes.",
   dependency: "That job gets there.",
-  "dependency-never": "Nothing: cancel it, or submit it without that dependency.",
+  "dependency-never": "Nothing. Stop it, or submit it without that dependency.",
   singleton: "The earlier job ends or is cancelled.",
   "array-limit": "Elements ahead of it end.",
   "set-aside": "The job or the cluster changes.",
