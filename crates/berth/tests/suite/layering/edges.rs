@@ -82,6 +82,20 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-service",
         ],
     ),
+    // What joins jobs with what is tracked. No site and no server below it.
+    (
+        "berth-record",
+        &[
+            "berth-model",
+            "berth-ledger",
+            "berth-file",
+            "berth-api",
+            "berth-store",
+            "berth-engine",
+            "berth-service",
+            "berth-tracker",
+        ],
+    ),
     // A site that only pretends, for tests and measurements.
     (
         "berth-history",
@@ -114,6 +128,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-machine",
             "berth-cluster",
             "berth-portal",
+            "berth-record",
             "berth-tracker",
             "berth-tracker-store",
         ],

@@ -1,0 +1,1 @@
+//! How to run a finished job again, and what differs now.

@@ -1,0 +1,1 @@
+//! The tracked run of each job.

@@ -1,0 +1,1 @@
+//! Jobs that stop when a metric says so.
