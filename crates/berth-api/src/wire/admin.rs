@@ -81,6 +81,8 @@ pub struct AuditList {
 pub struct AuditQuery {
     pub who: Option<String>,
     pub what: Option<String>,
+    /// What was changed, such as `model nlp/chat`.
+    pub target: Option<String>,
     #[param(value_type = Option<At>)]
     pub since: Option<At>,
     /// Refused requests only, or all but those.

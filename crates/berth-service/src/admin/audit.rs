@@ -21,7 +21,7 @@ pub async fn list(service: &Service, query: wire::AuditQuery) -> Result<wire::Au
     let filter = AuditFilter {
         who: query.who,
         what: query.what,
-        target: None,
+        target: query.target,
         since: query.since.map(|at| at.0),
         until: None,
         refused: query.refused,

@@ -146,6 +146,7 @@ const LINES: &[&str] = &[
     "schedule rm s1",
     "audit list --who kim --since 2d",
     "audit list --refused",
+    "audit list --target sft",
     "audit verify",
     "audit rotate-key",
     "backup",

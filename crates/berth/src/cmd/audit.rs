@@ -27,6 +27,9 @@ pub struct List {
     /// Of this kind, such as submit_job
     #[arg(long, value_name = "WHAT")]
     what: Option<String>,
+    /// Of this thing, such as "model nlp/chat"
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
     /// Since: a time, or a time ago such as 2d
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
@@ -66,6 +69,7 @@ async fn list(context: &Context, args: &List) -> Result<AuditList> {
     let mut query = AuditQuery {
         who: args.who.clone(),
         what: args.what.clone(),
+        target: args.target.clone(),
         since: args.since,
         refused: args.refused.then_some(true),
         limit: Some(args.limit.min(PAGE)),

@@ -225,6 +225,11 @@ fn refused_requests_are_recorded_within_a_limit_and_of_the_rest_the_number() {
     assert!(text.contains("0123456789abcdef") && !text.contains("hush"));
     let shown = server.json(&["audit", "list", "--refused", "--who", "eve"]);
     assert_eq!(shown["rows"].as_array().unwrap().len(), 2, "{shown}");
+    let target = known[1]["target"].as_str().unwrap();
+    let shown = server.json(&["audit", "list", "--target", target, "--who", "eve"]);
+    let targets: Vec<&Value> =
+        shown["rows"].as_array().unwrap().iter().map(|row| &row["target"]).collect();
+    assert_eq!(targets, [target], "{shown}");
     assert!(verify(&server).0);
 }
 
