@@ -162,6 +162,9 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/storage", ArtifactsRead, "list_storage", "What teams keep in the store of objects, and may keep"),
     route(Put, "/v1/storage/{team}", StorageManage, "set_storage", "Sets what a team may keep in the store of objects"),
 
+    route(Get, "/v1/lineage", LogsRead, "lineage", "What a model, a run, a job or a version of data was made from, and what was made from it"),
+    route(Get, "/v1/runs/{run}/recipe", LogsRead, "run_recipe", "The job file, code and data of a run, and what is different now"),
+
     route(Get, "/v1/templates", TemplatesRead, "list_templates", "Templates"),
     route(Get, "/v1/templates/{template}", TemplatesRead, "get_template", "One template"),
     route(Put, "/v1/templates/{template}", TemplatesManage, "set_template", "Keeps a job file as a template"),

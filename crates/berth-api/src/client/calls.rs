@@ -117,6 +117,9 @@ calls! {
     create_volume = "create_volume" (team, volume) => Volume;
     delete_volume = "delete_volume" (team, volume) query VolumeDelete => ();
 
+    lineage = "lineage" () query LineageQuery => Lineage;
+    recipe = "run_recipe" (run) query RecipeQuery => Recipe;
+
     templates = "list_templates" () => Items<Template>;
     template = "get_template" (template) => Template;
     set_template = "set_template" (template) body TemplateSet => Template;

@@ -12,6 +12,7 @@ mod figures;
 mod files;
 mod identity;
 mod job;
+mod lineage;
 mod money;
 mod plan;
 mod session;
@@ -52,6 +53,10 @@ pub use identity::{
 pub use job::{
     Attempt, Job, JobChange, JobClone, JobList, JobQuery, JobStop, JobSubmitted, Lease,
     SubmitQuery, Warning,
+};
+pub use lineage::{
+    Lineage, LineageDetails, LineageEdge, LineageKind, LineageLink, LineageNode, LineageQuery,
+    LineageWay, Recipe, RecipeCode, RecipeData, RecipeDifference, RecipeQuery, RecipeSource,
 };
 pub use money::{
     Budget, BudgetAction, BudgetForecast, BudgetForecastPoint, BudgetPeriod, BudgetPoint,
