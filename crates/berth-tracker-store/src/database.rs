@@ -52,7 +52,10 @@ struct Step {
     sql: &'static str,
 }
 
-const STEPS: &[Step] = &[Step { version: 1, sql: include_str!("../migrations/0001_start.sql") }];
+const STEPS: &[Step] = &[
+    Step { version: 1, sql: include_str!("../migrations/0001_start.sql") },
+    Step { version: 2, sql: include_str!("../migrations/0002_runs_by_data.sql") },
+];
 const NEWEST: i64 = STEPS[STEPS.len() - 1].version;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

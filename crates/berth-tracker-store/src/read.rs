@@ -272,6 +272,16 @@ impl Reader<'_> {
         Ok(found)
     }
 
+    /// Numbers of runs, the newest first.
+    pub async fn runs_with_data(&self, digest: &str, limit: usize) -> Read<Vec<i64>> {
+        let sql = "SELECT r.run FROM datasets d JOIN run_datasets r ON r.dataset = d.no \
+                   WHERE d.digest = ? GROUP BY r.run ORDER BY r.run DESC LIMIT ?";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rows(sql, vec![Bind::from(digest), Bind::Int(limit)]).await;
+        let read = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        read.map_err(|error| failed("read runs", &error))
+    }
+
     pub async fn datasets(&self, experiments: &[i64]) -> Read<Vec<DatasetSummary>> {
         let sql = format!(
             "SELECT DISTINCT d.experiment, d.name, d.digest, r.context FROM datasets d \

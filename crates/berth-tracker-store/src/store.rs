@@ -164,4 +164,8 @@ impl Store for TrackingStore {
     fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>> {
         Box::pin(async move { self.reader().datasets(experiments).await })
     }
+
+    fn runs_with_data<'a>(&'a self, digest: &'a str, limit: usize) -> Fut<'a, Vec<i64>> {
+        Box::pin(async move { self.reader().runs_with_data(digest, limit).await })
+    }
 }

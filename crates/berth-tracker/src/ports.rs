@@ -30,6 +30,18 @@ pub trait Actor: Send + Sync {
     fn may(&self, right: Right, team: &str, by: Option<&str>) -> bool;
     /// Whether there is a team of that name.
     fn is_team(&self, name: &str) -> bool;
+    /// What is in a folder of artifacts, in the order of names. A path begins with a team, and what
+    /// the caller may not see does not exist.
+    fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>>;
+}
+
+/// A file or folder of artifacts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its own name, without the folder's.
+    pub name: String,
+    /// The size of a file. A folder has none.
+    pub bytes: Option<u64>,
 }
 
 /// Things that are kept as documents: there are few of each, and they are read as a whole.
@@ -251,4 +263,6 @@ pub trait Store: Send + Sync {
     fn samples<'a>(&'a self, query: SampleQuery<'a>) -> Fut<'a, Vec<Point>>;
     fn model_metrics<'a>(&'a self, models: &'a [String]) -> Fut<'a, Vec<ModelMetric>>;
     fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>>;
+    /// Runs that have read a data set with that digest, the newest first.
+    fn runs_with_data<'a>(&'a self, digest: &'a str, limit: usize) -> Fut<'a, Vec<i64>>;
 }

@@ -18,6 +18,7 @@ on_both!(
     what_was_acknowledged_is_there_after_a_restart,
     history_comes_in_pages_and_samples_stand_for_all_of_it,
     data_sets_and_models_are_kept_with_their_run,
+    the_runs_that_have_read_some_data_are_found_by_its_digest,
     metrics_of_logged_models_are_kept_by_data_set,
     a_run_is_updated_and_renamed_by_its_tag,
 );
@@ -191,6 +192,38 @@ async fn data_sets_and_models_are_kept_with_their_run(place: Place) {
     assert_eq!(there.models, [model(false), model(true)]);
     let summary = store.datasets(&[run.experiment]).await.unwrap();
     assert_eq!((&*summary[0].name, &*summary[0].context, summary.len()), ("c4", "train", 1));
+    store.close().await;
+}
+
+async fn the_runs_that_have_read_some_data_are_found_by_its_digest(place: Place) {
+    let store = place.open().await;
+    let first = experiment(&store, "vision", "one").await;
+    let second = experiment(&store, "audio", "two").await;
+    let reads = async |experiment: i64, id: &str, at: i64, digests: &[&str]| {
+        let head = run(&store, experiment, id, at).await;
+        let input = |digest: &&str| Input {
+            dataset: Dataset {
+                name: format!("of {digest}"),
+                digest: (*digest).to_owned(),
+                source_type: "berth".into(),
+                source: "{}".into(),
+                schema: None,
+                profile: None,
+            },
+            tags: vec![],
+        };
+        let datasets = digests.iter().map(input).collect();
+        let change = RunChange::Inputs { run: head.clone(), datasets, models: vec![] };
+        store.write(change).await.unwrap();
+        head.no
+    };
+    let a = reads(first, "a", 1, &["d1", "d2"]).await;
+    let b = reads(second, "b", 2, &["d1"]).await;
+    reads(first, "c", 3, &["d3"]).await;
+    assert_eq!(store.runs_with_data("d1", 10).await.unwrap(), [b, a], "in any experiment");
+    assert_eq!(store.runs_with_data("d2", 10).await.unwrap(), [a]);
+    assert_eq!(store.runs_with_data("d1", 1).await.unwrap(), [b], "the newest");
+    assert!(store.runs_with_data("d4", 10).await.unwrap().is_empty());
     store.close().await;
 }
 
