@@ -10,7 +10,11 @@ const proxied: ProxyOptions = {
   target,
   headers: token ? { authorization: `Bearer ${token}` } : {},
 };
-const proxy: Record<string, ProxyOptions> = { "/v1": proxied, "/readyz": proxied };
+const proxy: Record<string, ProxyOptions> = {
+  "/v1": proxied,
+  "/ajax-api": proxied,
+  "/readyz": proxied,
+};
 
 export default defineConfig({
   plugins: [react(), tailwindcss(), head()],

@@ -11,8 +11,10 @@ export class ApiError extends Error {
   readonly fields: FieldError[];
   /** This very request; the server's log names it too. */
   readonly instance: string | undefined;
+  /** MLflow's own word, such as RESOURCE_DOES_NOT_EXIST, where its routes refuse. */
+  readonly kind: string | undefined;
 
-  constructor(p: Partial<Problem> & { status: number; title: string }) {
+  constructor(p: Partial<Problem> & { status: number; title: string; kind?: string | undefined }) {
     super(p.detail || p.title);
     this.status = p.status;
     this.code = p.code;
@@ -20,6 +22,7 @@ export class ApiError extends Error {
     this.next = p.next;
     this.fields = p.errors ?? [];
     this.instance = p.instance ?? undefined;
+    this.kind = p.kind;
   }
 
   /** The page of the code, within the portal. */
@@ -47,14 +50,17 @@ export function unreachable(): ApiError {
 }
 
 export async function problemOf(response: Response): Promise<ApiError> {
-  let body: Partial<Problem> = {};
+  let body: Partial<Problem> & { error_code?: string; message?: string } = {};
   try {
-    body = (await response.clone().json()) as Partial<Problem>;
+    body = (await response.clone().json()) as typeof body;
   } catch {}
   return new ApiError({
     ...body,
     status: response.status,
-    title: body.title || `The server answered ${response.status}`,
+    title: body.title || body.error_code || `The server answered ${response.status}`,
+    kind: body.error_code,
+    // The routes of MLflow say it in another field.
+    detail: body.detail ?? body.message ?? "",
   });
 }
 
