@@ -1,17 +1,13 @@
-//! What is tracked, and who asked for it lately. A training script asks many times a second, and whose its token is and what
-//! its user may do changes rarely: it is looked up again whenever any user, team, member or token has
-//! changed, and at least every few seconds.
+//! The store of experiments, runs and models, and the callers that asked lately. A training script
+//! asks many times a second, while the owner and the rights of its token change rarely. So the
+//! server remembers a caller for a few seconds, and looks it up again after any change of a user, a
+//! team, a member or a token.
 
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use berth_api::access::Permission;
 use berth_api::routes::{Method, Route};
 use berth_engine::clock;
 use berth_service::Service;
 use berth_service::caller::{self, Caller, Credential, Unidentified};
-use berth_tracker::{Code, Error};
 use berth_tracker_store::TrackingStore;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +22,7 @@ pub struct Tracking {
 const LASTS: Duration = Duration::from_secs(5);
 const MOST: usize = 4096;
 
-/// What the rights of callers are looked at for. A route of MLflow reads or writes.
+/// A route of MLflow reads or writes. These two stand for all of them where a token is checked.
 pub static READ: Route = Route {
     id: "tracking_read",
     method: Method::Get,
@@ -44,7 +40,7 @@ pub static WRITE: Route = Route {
 
 struct Seen {
     caller: Caller,
-    /// Of the rights of everybody, when this was looked up.
+    /// The version of all users' rights at the time of the lookup.
     rights: u64,
     at: Instant,
 }
@@ -52,39 +48,8 @@ struct Seen {
 #[derive(Default)]
 pub struct Known(Mutex<HashMap<(String, String, bool), Seen>>);
 
-/// What a request says in its header `authorization`.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Given {
-    pub token: String,
-    /// The user name of basic authentication.
-    pub name: Option<String>,
-}
-
-/// The token of a request: `Bearer TOKEN`, or the password of `Basic`.
-pub fn given(headers: &HeaderMap) -> Result<Option<Given>, Error> {
-    let Some(value) = headers.get(AUTHORIZATION) else { return Ok(None) };
-    let odd = || {
-        let said = "The header Authorization is neither `Bearer TOKEN` nor `Basic`";
-        Error::new(Code::Unauthenticated, said)
-    };
-    let (kind, rest) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(odd)?;
-    if kind.eq_ignore_ascii_case("bearer") {
-        return Ok(Some(Given { token: rest.trim().to_owned(), name: None }));
-    }
-    if !kind.eq_ignore_ascii_case("basic") {
-        return Err(odd());
-    }
-    let decoded = STANDARD.decode(rest.trim()).map_err(|_| odd())?;
-    let decoded = String::from_utf8(decoded).map_err(|_| odd())?;
-    let (name, token) = decoded.split_once(':').ok_or_else(odd)?;
-    // Some clients can say only one of the two.
-    let (name, token) = if token.is_empty() { ("", name) } else { (name, token) };
-    let name = (!name.is_empty()).then(|| name.to_owned());
-    Ok(Some(Given { token: token.to_owned(), name }))
-}
-
 impl Known {
-    /// Whoever has that token.
+    /// The owner of a token, with the rights that the token has.
     pub async fn caller(
         &self,
         service: &Service,
@@ -122,32 +87,5 @@ impl Known {
         drop(all);
         let is_over = caller.token().expires.is_some_and(|end| end <= clock::now());
         (!is_over && !caller.has_ended(service)).then_some(caller)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(value: &str) -> Result<Option<Given>, Code> {
-        let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, value.parse().unwrap());
-        given(&headers).map_err(|error| error.code)
-    }
-
-    #[test]
-    fn a_token_comes_as_a_bearer_or_as_the_password_of_any_user() {
-        let found = |token: &str, name: Option<&str>| {
-            Ok(Some(Given { token: token.to_owned(), name: name.map(str::to_owned) }))
-        };
-        assert_eq!(read("Bearer brt_1_2"), found("brt_1_2", None));
-        let basic = |text: &str| format!("Basic {}", STANDARD.encode(text));
-        assert_eq!(read(&basic("vision:brt_1_2")), found("brt_1_2", Some("vision")));
-        assert_eq!(read(&basic(":brt_1_2")), found("brt_1_2", None));
-        assert_eq!(read(&basic("brt_1_2:")), found("brt_1_2", None));
-        for odd in ["Digest x", "Basic !!", "brt_1_2", &basic("nothing")] {
-            assert_eq!(read(odd), Err(Code::Unauthenticated), "{odd}");
-        }
-        assert_eq!(given(&HeaderMap::new()), Ok(None));
     }
 }

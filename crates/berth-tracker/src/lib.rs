@@ -23,6 +23,6 @@ pub use model::{
     Point, RegisteredModel, Run, RunHead, RunModel, Status, Tags, pairs_of_json, pairs_to_json,
 };
 pub use ports::{
-    Actor, DatasetSummary, DocChange, DocKey, DocSet, Edit, Effect, Fut, HistoryQuery, Kind, Load,
-    Metric, NewRun, OfModel, Right, RunChange, RunQuery, SampleQuery, Store, View, read,
+    Actor, DatasetSummary, DocChange, DocKey, DocSet, Edit, Effect, File, Fut, HistoryQuery, Kind,
+    Load, Metric, NewRun, OfModel, Right, RunChange, RunQuery, SampleQuery, Store, View, read,
 };

@@ -1,6 +1,8 @@
-//! Who asks: the token of a request, or the session of a browser, becomes a caller before any handler runs.
+//! Who asks: the token of a request, or the session of a browser, becomes a caller before any
+//! handler runs.
 
 use super::answer::{Failure, Refused};
+use super::given;
 use super::limits;
 use super::request_id;
 use super::visitor::Visitor;
@@ -8,22 +10,14 @@ use crate::app::App;
 use crate::listen::UnderWay;
 use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
-use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use berth_api::Code;
 use berth_api::routes::{FOREIGN, Method, ROUTES, Route};
-use berth_service::Fault;
 use berth_service::admin;
 use berth_service::caller::{self, Caller, Credential, Unidentified};
 use berth_service::refusals::Refusal;
-
-/// Another place for the token, on the routes of other programs' clients.
-const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-berth-token");
 
 /// The caller of a guarded route.
 pub struct Asking(pub Caller);
@@ -56,25 +50,25 @@ pub async fn guard(
         let refusal = Refusal { from, target, ..Refusal::of(route, None) };
         return recorded(&app, route, refusal, next.run(request).await);
     }
-    let given = credential(&visitor, &app, route);
-    let token = match &given {
+    let found = credential(&visitor, &app, route);
+    let token = match &found {
         Ok(Some(Credential::Token(token))) => Some(token.as_str()),
         _ => None,
     };
     let mut refusal = Refusal { from: from.clone(), target, ..Refusal::of(route, token) };
-    // Every page asks so who is signed in before anybody is: that is no attempt at anything.
-    let asks_who = route.id == "get_session" && matches!(given, Ok(None));
-    let response = match given {
-        // A header that is no token is refused as any token that is not good, and so is what a page
-        // of another origin makes a browser send.
+    // Each page of the portal asks who is signed in, also before a user is: that is not an attempt
+    // at anything.
+    let asks_who = route.id == "get_session" && matches!(found, Ok(None));
+    let response = match found {
+        // The audit log records a header that is not a token like a token that is not good, and
+        // also what a page of another origin makes a browser send.
         Err(failure) => failure.into_response(),
-        Ok(given) => match caller::identify(&app.service, given, from, route).await {
+        Ok(found) => match caller::identify(&app.service, found, from, route).await {
             Ok(caller) => {
                 refusal.by(caller.user(), &caller.token().id);
                 let under_way = request.extensions().get::<UnderWay>().cloned();
-                if under_way.as_ref().is_some_and(|under_way| !under_way.identify(caller.user())) {
-                    let detail = "this connection has made room for another";
-                    return Failure::new(Code::TooMany, detail).into_response();
+                if let Err(fault) = given::identify(under_way.as_ref(), &caller) {
+                    return Failure(fault).into_response();
                 }
                 match app.service.heavy_reads.enter(route.id, caller.user()).await {
                     Ok(turn) => {
@@ -116,19 +110,16 @@ fn recorded(app: &App, route: &Route, mut refusal: Refusal, response: Response) 
     response
 }
 
-/// An answer, unless its user leaves too many unread. What was changed is told in any case.
+/// The answer, unless its user leaves too many unread. The answer to a change is sent in any case.
 fn weighed(route: &Route, answer: Response, under_way: Option<&UnderWay>) -> Response {
-    let size = answer.body().size_hint().exact();
-    let has_room = under_way.is_none_or(|under_way| under_way.weigh(size));
-    if has_room || !route.permission.reads() {
-        return answer;
+    match given::must_have_room(under_way, answer.body().size_hint().exact()) {
+        Err(fault) if route.permission.reads() => Failure(fault).into_response(),
+        _ => answer,
     }
-    let detail = "answers that were asked for and not read take all the memory there is for them";
-    Failure(Fault::new(Code::TooMany, detail).next("read them, or close their connections"))
-        .into_response()
 }
 
-/// Whether the audit log tells of an answer: when somebody may not, and when a change was refused.
+/// Whether the audit log records a refusal: when the caller has no right, and when the server
+/// refused a change.
 fn is_recorded(route: &Route, status: u16) -> bool {
     matches!(status, 401 | 403) || (!route.permission.reads() && (400..500).contains(&status))
 }
@@ -145,40 +136,15 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().chain(FOREIGN).find(|route| route.method == method && route.path == path)
 }
 
-/// What a request says who it is by. A token is said on purpose, so it counts before a cookie, which
-/// a browser sends by itself.
+/// What a request gives to say who sends it: a token, else the session of a browser.
 fn credential(visitor: &Visitor, app: &App, route: &Route) -> Result<Option<Credential>, Failure> {
     let is_foreign = FOREIGN.iter().any(|foreign| foreign.id == route.id);
-    let token = match is_foreign {
-        true => foreign_token(&visitor.headers)?,
-        false => bearer(&visitor.headers)?,
+    let given = match is_foreign {
+        true => given::of_any_client(&visitor.headers)?,
+        false => given::of_own_client(&visitor.headers)?,
     };
-    if let Some(token) = token {
-        return Ok(Some(Credential::Token(token)));
+    match given {
+        Some(given) => Ok(Some(Credential::Token(given.token))),
+        None => given::session(app, visitor),
     }
-    let Some(shown) = visitor.session(visitor.is_secure(app))? else { return Ok(None) };
-    visitor.check_origin(app.public_url.as_ref())?;
-    Ok(Some(Credential::Session(shown)))
-}
-
-/// Clients of other programs have passwords rather than tokens, or a header of one's choice.
-fn foreign_token(headers: &HeaderMap) -> Result<Option<String>, Failure> {
-    if let Some(token) = limits::text_of(headers, &TOKEN_HEADER)? {
-        return Ok(Some(token.trim().to_owned()));
-    }
-    let Some(value) = limits::text_of(headers, &AUTHORIZATION)? else { return Ok(None) };
-    let basic = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("basic"));
-    let Some((_, encoded)) = basic else { return bearer(headers) };
-    let odd = || Failure::new(Code::NoToken, "the header `authorization` is not as it should be");
-    let decoded = BASE64_STANDARD.decode(encoded.trim()).map_err(|_| odd())?;
-    let text = String::from_utf8(decoded).map_err(|_| odd())?;
-    text.split_once(':').map(|(_, token)| Some(token.trim().to_owned())).ok_or_else(odd)
-}
-
-/// The token of a request. One that is there and cannot be read is not the same as none.
-fn bearer(headers: &HeaderMap) -> Result<Option<String>, Failure> {
-    let Some(value) = limits::text_of(headers, &AUTHORIZATION)? else { return Ok(None) };
-    let odd = || Failure::new(Code::NoToken, "the header `authorization` is not `Bearer TOKEN`");
-    let token = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-    token.map(|(_, token)| Some(token.trim().to_owned())).ok_or_else(odd)
 }

@@ -13,6 +13,7 @@ mod events;
 mod extract;
 mod figures;
 mod foreign;
+mod given;
 mod headers;
 mod health;
 mod identity;

@@ -1,5 +1,6 @@
 //! Every route of MLflow that there is, and what answers it.
 
+mod artifacts;
 mod call;
 mod experiments;
 mod history;

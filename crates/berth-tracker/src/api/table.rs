@@ -1,7 +1,7 @@
 //! The table of routes.
 
 use super::call::{Call, Reply};
-use super::{experiments, history, logged_models, logging, registry, runs, versions};
+use super::{artifacts, experiments, history, logged_models, logging, registry, runs, versions};
 use crate::error::{Code, Error, Result};
 use crate::ports::Fut;
 
@@ -72,6 +72,11 @@ ops! {
     GET "2.0/mlflow/metrics/get-history" Read "get_metric_history" history::history;
     GET "2.0/mlflow/metrics/get-history-bulk-interval" Read "get_metric_history_bulk_interval" history::bulk_interval;
 
+    GET "2.0/mlflow/artifacts/list" Read "list_artifacts" artifacts::of_run;
+    POST "2.0/mlflow/artifacts/presigned-upload-url" Write "presigned_upload_url" artifacts::presigned;
+    POST "2.0/mlflow/artifacts/presigned-download-url" Read "presigned_download_url" artifacts::presigned;
+    GET "2.0/mlflow/logged-models/{}/artifacts/directories" Read "list_logged_model_artifacts" artifacts::of_model;
+
     POST "2.0/mlflow/logged-models" Write "create_logged_model" logged_models::create;
     POST "2.0/mlflow/logged-models/search" Read "search_logged_models" logged_models::search;
     GET "2.0/mlflow/logged-models/{}" Read "get_logged_model" logged_models::get;
@@ -104,7 +109,6 @@ ops! {
     POST "2.0/mlflow/model-versions/set-tag" Write "set_model_version_tag" versions::set_tag;
     DELETE "2.0/mlflow/model-versions/delete-tag" Write "delete_model_version_tag" versions::delete_tag;
     POST "2.0/mlflow/model-versions/transition-stage" Write "transition_model_version_stage" versions::transition;
-
 
     GET "3.0/mlflow/server-info" Public "server_info" this::server_info;
 }
@@ -147,9 +151,7 @@ const ABSENT: &[&str] = &[
     "3.0/mlflow/assistant",
     "3.0/jobs",
     "2.0/mlflow/users",
-    "2.0/mlflow/artifacts",
     "2.0/mlflow/webhooks",
-    "2.0/mlflow/logged-models/{}/artifacts",
     "2.0/mlflow/upload-artifact",
     "2.0/mlflow/gateway-proxy",
 ];

@@ -31,6 +31,7 @@ pub mod server;
 mod streams;
 mod tour;
 mod tracking;
+mod tracked_files;
 mod trouble;
 mod views;
 mod volumes;

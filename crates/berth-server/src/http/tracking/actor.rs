@@ -1,11 +1,13 @@
-//! A caller, as far as what is tracked is concerned. Reading takes the right to read logs, logging
-//! the right to submit jobs, and deleting and sharing the right to control jobs.
+//! The rights of a caller on experiments, runs and models: reading takes the right to read logs,
+//! logging the right to submit jobs, and deleting and sharing the right to control jobs.
 
+use super::answer::of_fault;
 use axum::http::HeaderMap;
 use berth_api::access::Permission;
 use berth_engine::DEFAULT_TEAM;
+use berth_service::artifacts::{self, ArtifactPath};
 use berth_service::{Caller, Service};
-use berth_tracker::{Actor, Code, Error, Right};
+use berth_tracker::{Actor, Code, Error, File, Fut, Right};
 
 /// The team that a request is for, where its user is in several.
 const TEAM: &str = "x-berth-team";
@@ -73,5 +75,16 @@ impl Actor for Asking {
 
     fn is_team(&self, name: &str) -> bool {
         is_team(&self.service, name)
+    }
+
+    fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {
+        Box::pin(async move {
+            let path = ArtifactPath::folder(folder);
+            let path = path.map_err(|fault| Error::invalid(fault.0.detail.clone()))?;
+            let found = artifacts::list(&self.service, &self.caller, &path).await;
+            let found = found.map_err(|fault| of_fault(&fault))?;
+            let file = |entry: artifacts::Entry| File { name: entry.name, bytes: entry.bytes };
+            Ok(found.into_iter().map(file).collect())
+        })
     }
 }

@@ -33,6 +33,7 @@ pub fn of_fault(fault: &Fault) -> Error {
             Code::PermissionDenied
         }
         Some(Problem::NotFound) => Code::DoesNotExist,
+        Some(Problem::TooLarge) => Code::LimitExceeded,
         Some(Problem::TooMany) => Code::TooManyRequests,
         Some(Problem::BadRequest) => Code::BadRequest,
         Some(Problem::StoreDown | Problem::StoreFull | Problem::NotReady) => Code::Unavailable,

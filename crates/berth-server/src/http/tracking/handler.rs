@@ -2,19 +2,16 @@
 
 use super::actor::Asking;
 use super::answer::{json, of_fault, refusal};
+use super::identify::{self, Stranger, identified, record};
 use crate::app::App;
+use crate::http::given;
 use crate::http::metrics_http::As;
 use crate::http::visitor::Visitor;
 use crate::listen::UnderWay;
-use crate::tracking::{Given, READ, WRITE, given};
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use berth_engine::{Write, clock};
-use berth_service::admin;
-use berth_service::caller::{self, Caller, Credential, Unidentified};
-use berth_service::refusals::Refusal;
 use berth_store::Batch;
 use berth_tracker::{Access, Code, Error, Op, Request as Asked, answer, find};
 use std::time::Duration;
@@ -65,41 +62,21 @@ async fn carry_out(
     let parts = parts.ok_or_else(|| Error::new(Code::BadRequest, "The address is not UTF-8"))?;
     let visitor = Visitor::new(&head.method, &head.uri, &head.headers, &head.extensions);
     let under_way = head.extensions.get::<UnderWay>().cloned();
-    let (asking, name) = if op.access == Access::Public {
-        (None, None)
-    } else {
-        let refused = Refusal {
-            from: visitor.address.clone(),
-            target: head.uri.path().to_owned(),
-            method: op.method.to_owned(),
-            what: op.id.to_owned(),
-            ..Refusal::default()
-        };
-        let found = identified(app, op, &visitor, &head.headers, refused).await?;
-        (Some(found.0), found.1)
-    };
-    let Some(caller) = asking else {
+    if op.access == Access::Public {
         let body = Bytes::new();
         let reply = answer(op, &*app.tracking.store, &Stranger, asked(query, &body, parts)).await?;
         return Ok(json(reply.body));
-    };
-    if under_way.as_ref().is_some_and(|under_way| !under_way.identify(caller.user())) {
-        let said = "This connection has made room for another";
-        return Err(Error::new(Code::TooManyRequests, said));
     }
+    let mut refused = identify::refusal(op, &visitor, head.uri.path());
+    let (caller, name) = identified(app, op, &visitor, refused.clone()).await?;
+    given::identify(under_way.as_ref(), &caller).map_err(|fault| of_fault(&fault))?;
     let body = read(op, body).await?;
-    let asking = Asking::new(&app.service, caller, &head.headers, name.as_deref())?;
-    let reply = answer(op, &*app.tracking.store, &asking, asked(query, &body, parts)).await;
-    let reply = match reply {
-        Ok(reply) => reply,
-        Err(error) => {
-            if error.code == Code::PermissionDenied {
-                let target = head.uri.path().to_owned();
-                note_refusal(app, op, &asking.caller, (visitor.address, target), &error);
-            }
-            return Err(error);
-        }
-    };
+    refused.by(caller.user(), &caller.token().id);
+    let asking = Asking::new(&app.service, caller, &head.headers, name.as_deref())
+        .inspect_err(|error| record(app, refused.clone(), error))?;
+    let reply = answer(op, &*app.tracking.store, &asking, asked(query, &body, parts))
+        .await
+        .inspect_err(|error| record(app, refused, error))?;
     if let Some(changed) = reply.changed {
         let mut row = asking.caller.audit(changed.target, changed.detail);
         op.id.clone_into(&mut row.what);
@@ -115,11 +92,11 @@ async fn carry_out(
     }
     let response = json(reply.body);
     let size = response.body().size_hint().exact();
-    if op.access == Access::Read && under_way.is_some_and(|under_way| !under_way.weigh(size)) {
-        let said = "Answers that were asked for and not read take all the memory there is for them";
-        return Err(Error::new(Code::TooManyRequests, said));
+    match given::must_have_room(under_way.as_ref(), size) {
+        // The answer to a change is sent in any case.
+        Err(fault) if op.access == Access::Read => Err(of_fault(&fault)),
+        _ => Ok(response),
     }
-    Ok(response)
 }
 
 fn asked<'a>(query: &'a str, body: &'a Bytes, parts: Vec<String>) -> Asked<'a> {
@@ -135,103 +112,5 @@ async fn read(op: &Op, body: Body) -> Result<Bytes, Error> {
             format!("The body broke off, or is larger than {} MiB", most >> 20),
         )),
         Err(_) => Err(Error::new(Code::BadRequest, "The body had not come whole after 60 s")),
-    }
-}
-
-/// Who asks, and the user name that came with the token.
-async fn identified(
-    app: &App,
-    op: &Op,
-    visitor: &Visitor,
-    headers: &HeaderMap,
-    mut refused: Refusal,
-) -> Result<(Caller, Option<String>), Error> {
-    let writes = op.access == Access::Write;
-    let from = visitor.address.clone();
-    let found = match given(headers) {
-        Err(error) => Err((error, None)),
-        Ok(Some(Given { token, name })) => {
-            refused.claimed_token = Refusal::of(&READ, Some(token.as_str())).claimed_token;
-            let found = app.tracking.known.caller(&app.service, &token, from, writes).await;
-            found.map(|caller| (caller, name)).map_err(unidentified)
-        }
-        // A browser that is signed in to the portal.
-        Ok(None) => {
-            let route = if writes { &WRITE } else { &READ };
-            match of_session(app, visitor) {
-                Err(error) => Err((error, None)),
-                Ok(given) => {
-                    let found = caller::identify(&app.service, given, from, route).await;
-                    found.map(|caller| (caller, None)).map_err(unidentified)
-                }
-            }
-        }
-    };
-    found.map_err(|(error, caller)| {
-        if let Some(caller) = &caller {
-            refused.by(caller.user(), &caller.token().id);
-        }
-        recorded(app, refused, &error);
-        error
-    })
-}
-
-fn unidentified(why: Unidentified) -> (Error, Option<Caller>) {
-    (of_fault(&why.fault), why.caller)
-}
-
-fn of_session(app: &App, visitor: &Visitor) -> Result<Option<Credential>, Error> {
-    let failed = |failure: crate::http::answer::Failure| of_fault(&failure.0);
-    let Some(shown) = visitor.session(visitor.is_secure(app)).map_err(failed)? else {
-        return Ok(None);
-    };
-    visitor.check_origin(app.public_url.as_ref()).map_err(failed)?;
-    Ok(Some(Credential::Session(shown)))
-}
-
-/// The audit log tells of whoever was not let in. What a client merely got wrong it does not tell:
-/// training scripts get things wrong by the thousand.
-fn recorded(app: &App, refusal: Refusal, error: &Error) {
-    let status = error.code.status();
-    if matches!(status, 401 | 403) {
-        let code = error.code.word().to_owned();
-        let why = error.message.clone();
-        admin::refusals::note(&app.service, Refusal { status, code, why, ..refusal });
-    }
-}
-
-fn note_refusal(
-    app: &App,
-    op: &Op,
-    caller: &Caller,
-    (from, target): (String, String),
-    error: &Error,
-) {
-    let mut refusal = Refusal {
-        from,
-        target,
-        method: op.method.to_owned(),
-        what: op.id.to_owned(),
-        ..Refusal::default()
-    };
-    refusal.by(caller.user(), &caller.token().id);
-    recorded(app, refusal, error);
-}
-
-/// Whoever asks without a token.
-struct Stranger;
-
-impl berth_tracker::Actor for Stranger {
-    fn user(&self) -> &str {
-        ""
-    }
-    fn team(&self) -> Option<&str> {
-        None
-    }
-    fn may(&self, _: berth_tracker::Right, _: &str, _: Option<&str>) -> bool {
-        false
-    }
-    fn is_team(&self, _: &str) -> bool {
-        false
     }
 }

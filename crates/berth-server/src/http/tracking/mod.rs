@@ -1,23 +1,24 @@
-//! What clients of MLflow speak to: the same routes under `/api/` and `/ajax-api/`. What they do is
-//! `berth-tracker`'s; here it is decided who asks, and the audit log is told.
+//! The routes of MLflow, the same under `/api/` and `/ajax-api/`. `berth-tracker` carries them out.
+//! This module finds the caller and writes to the audit log.
 
 mod actor;
 mod answer;
 mod handler;
+mod identify;
 
 use crate::app::App;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 
-/// The version of MLflow that clients are told. They refuse servers that are much older than they
-/// are, and this is the newest whose routes were compared.
+/// The version of MLflow that the server reports. Clients refuse servers that are much older than
+/// they are. This is the newest version whose routes were compared with ours.
 const VERSION: &str = "3.18.0";
 
 /// Where each version of the routes is. One path of MLflow has no slash in the middle.
 const PREFIXES: [&str; 3] = ["2.0/mlflow", "3.0/mlflow", "2.0mlflow"];
 
-/// The routes, without a guard: they know their callers themselves.
+/// The routes, without the guard of Berth's own: their handler finds the caller itself.
 pub fn routes(mut router: Router<App>) -> Router<App> {
     for root in ["/api", "/ajax-api"] {
         for prefix in PREFIXES {

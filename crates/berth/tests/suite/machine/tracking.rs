@@ -83,27 +83,27 @@ fn the_example_of_the_page_prints_what_the_page_says() {
 }
 
 impl People {
-    fn track(&self, token: &str, path: &str, fields: &Value) -> Answer {
+    pub(super) fn track(&self, token: &str, path: &str, fields: &Value) -> Answer {
         self.ask(token, "POST", &format!("/api/2.0/mlflow/{path}"), fields)
     }
 
-    fn tracked(&self, token: &str, path: &str, fields: &Value) -> Value {
+    pub(super) fn tracked(&self, token: &str, path: &str, fields: &Value) -> Value {
         let answer = self.track(token, path, fields);
         assert_eq!(answer.status, 200, "{path} {fields}: {answer:?}");
         answer.json()
     }
 
-    fn seen(&self, token: &str, path: &str) -> Answer {
+    pub(super) fn seen(&self, token: &str, path: &str) -> Answer {
         self.get(token, &format!("/api/2.0/mlflow/{path}"))
     }
 }
 
-fn refused(answer: &Answer, status: u16, code: &str) {
+pub(super) fn refused(answer: &Answer, status: u16, code: &str) {
     let found = answer.json()["error_code"].as_str().map(str::to_owned);
     assert_eq!((answer.status, found.as_deref()), (status, Some(code)), "{answer:?}");
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 

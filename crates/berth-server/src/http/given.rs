@@ -1,0 +1,127 @@
+//! What a request gives to say who sends it: a token in one of several headers, or the session of a
+//! browser. All routes read it here, whatever program they are for.
+
+use super::answer::Failure;
+use super::limits;
+use super::visitor::Visitor;
+use crate::app::App;
+use crate::listen::UnderWay;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use berth_api::Code;
+use berth_service::Fault;
+use berth_service::caller::{Caller, Credential};
+
+/// Another place for the token, on the routes of other programs' clients.
+const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-berth-token");
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Given {
+    pub token: String,
+    /// The user name of basic authentication.
+    pub name: Option<String>,
+}
+
+/// The token that a client of another program gives: in a header of its own, as `Bearer TOKEN`, or
+/// as the password of `Basic`, which is all that some clients can send.
+pub fn of_any_client(headers: &HeaderMap) -> Result<Option<Given>, Failure> {
+    if let Some(token) = limits::text_of(headers, &TOKEN_HEADER)? {
+        return Ok(Some(Given { token: token.trim().to_owned(), name: None }));
+    }
+    let Some(value) = limits::text_of(headers, &AUTHORIZATION)? else { return Ok(None) };
+    let odd = || {
+        let said = "the header `authorization` is neither `Bearer TOKEN` nor `Basic`";
+        Failure::new(Code::NoToken, said)
+    };
+    let (kind, rest) = value.split_once(' ').ok_or_else(odd)?;
+    if kind.eq_ignore_ascii_case("bearer") {
+        return Ok(Some(Given { token: rest.trim().to_owned(), name: None }));
+    }
+    if !kind.eq_ignore_ascii_case("basic") {
+        return Err(odd());
+    }
+    let decoded = BASE64_STANDARD.decode(rest.trim()).map_err(|_| odd())?;
+    let decoded = String::from_utf8(decoded).map_err(|_| odd())?;
+    let (name, token) = decoded.split_once(':').ok_or_else(odd)?;
+    let (name, token) = (name.trim(), token.trim());
+    // Some clients can send only one of the two.
+    let (name, token) = if token.is_empty() { ("", name) } else { (name, token) };
+    let name = (!name.is_empty()).then(|| name.to_owned());
+    Ok(Some(Given { token: token.to_owned(), name }))
+}
+
+/// The token of a request of Berth's own clients. A header that cannot be read is an error and not
+/// a missing token.
+pub fn of_own_client(headers: &HeaderMap) -> Result<Option<Given>, Failure> {
+    let Some(value) = limits::text_of(headers, &AUTHORIZATION)? else { return Ok(None) };
+    let odd = || Failure::new(Code::NoToken, "the header `authorization` is not `Bearer TOKEN`");
+    let token = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+    let given = |(_, token): (&str, &str)| Given { token: token.trim().to_owned(), name: None };
+    token.map(given).map(Some).ok_or_else(odd)
+}
+
+/// The session of a browser, for a request without a token. A client sends a token on purpose and
+/// a browser sends its cookie by itself, so the token counts.
+pub fn session(app: &App, visitor: &Visitor) -> Result<Option<Credential>, Failure> {
+    let Some(shown) = visitor.session(visitor.is_secure(app))? else { return Ok(None) };
+    visitor.check_origin(app.public_url.as_ref())?;
+    Ok(Some(Credential::Session(shown)))
+}
+
+/// Ties a connection to its user. One that has made room for another may ask no more.
+pub fn identify(under_way: Option<&UnderWay>, caller: &Caller) -> Result<(), Fault> {
+    match under_way.is_none_or(|under_way| under_way.identify(caller.user())) {
+        true => Ok(()),
+        false => Err(Fault::new(Code::TooMany, "this connection has made room for another")),
+    }
+}
+
+/// Refuses an answer of `size` bytes where its user leaves too many bytes unread.
+pub fn must_have_room(under_way: Option<&UnderWay>, size: Option<u64>) -> Result<(), Fault> {
+    if under_way.is_none_or(|under_way| under_way.weigh(size)) {
+        return Ok(());
+    }
+    let detail = "answers that were asked for and not read take all the memory there is for them";
+    Err(Fault::new(Code::TooMany, detail).next("read them, or close their connections"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(header: HeaderName, value: &str) -> Result<Option<Given>, Option<Code>> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header, value.parse().unwrap());
+        of_any_client(&headers).map_err(|failure| failure.0.0.known_code())
+    }
+
+    fn found(token: &str, name: Option<&str>) -> Result<Option<Given>, Option<Code>> {
+        Ok(Some(Given { token: token.to_owned(), name: name.map(str::to_owned) }))
+    }
+
+    #[test]
+    fn a_token_comes_as_a_bearer_in_its_own_header_or_as_the_password_of_any_user() {
+        assert_eq!(read(AUTHORIZATION, "Bearer brt_1_2"), found("brt_1_2", None));
+        assert_eq!(read(TOKEN_HEADER, "brt_1_2"), found("brt_1_2", None));
+        let basic = |text: &str| format!("Basic {}", BASE64_STANDARD.encode(text));
+        assert_eq!(read(AUTHORIZATION, &basic("vision:brt_1_2")), found("brt_1_2", Some("vision")));
+        assert_eq!(read(AUTHORIZATION, &basic(":brt_1_2")), found("brt_1_2", None));
+        assert_eq!(read(AUTHORIZATION, &basic("brt_1_2:")), found("brt_1_2", None));
+        for odd in ["Digest x", "Basic !!", "brt_1_2", &basic("nothing")] {
+            assert_eq!(read(AUTHORIZATION, odd), Err(Some(Code::NoToken)), "{odd}");
+        }
+        assert!(of_any_client(&HeaderMap::new()).is_ok_and(|given| given.is_none()));
+    }
+
+    #[test]
+    fn own_clients_send_a_bearer_and_nothing_else() {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, "Basic dmlzaW9uOmJydA==".parse().unwrap());
+        assert!(of_own_client(&headers).is_err());
+        headers.insert(AUTHORIZATION, "bearer brt_1_2 ".parse().unwrap());
+        let given = of_own_client(&headers).unwrap().unwrap();
+        assert_eq!((&*given.token, given.name), ("brt_1_2", None));
+    }
+}

@@ -1,0 +1,120 @@
+//! The files of runs and logged models over MLflow's tracking routes, and tokens that work on these
+//! routes and on those of artifacts alike.
+
+use super::http::Request;
+use super::people::People;
+use super::tracking::{refused, text};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use serde_json::{Value, json};
+
+impl People {
+    fn put_file(&self, token: &str, uri: &str, path: &str) {
+        let place = uri.strip_prefix("mlflow-artifacts:/").expect("artifacts of this server");
+        let path = format!("/api/2.0/mlflow-artifacts/artifacts/{place}/{path}");
+        let kept = Request::new("PUT", path).token(Some(token)).body("text/plain", "12345");
+        let kept = kept.send(&self.server.url);
+        assert_eq!(kept.status, 200, "{kept:?}");
+    }
+}
+
+#[test]
+fn the_files_of_a_run_are_listed_below_its_root_and_only_for_its_team() {
+    let people = People::start("1xL4");
+    let mia = people.join("mia", "audio", "researcher");
+    let made = people.tracked(&people.kim, "experiments/create", &json!({ "name": "files" }));
+    let experiment = text(&made["experiment_id"]);
+    let run = people.tracked(&people.kim, "runs/create", &json!({ "experiment_id": experiment }));
+    let (id, root) =
+        (text(&run["run"]["info"]["run_id"]), text(&run["run"]["info"]["artifact_uri"]));
+    for path in ["log.txt", "model/MLmodel", "model/data/weights.bin"] {
+        people.put_file(&people.kim, &root, path);
+    }
+    let list = |token: &str, more: &str| {
+        people.seen(token, &format!("artifacts/list?run_id={id}&run_uuid={id}{more}"))
+    };
+    assert_eq!(
+        list(&people.kim, "").json(),
+        json!({ "root_uri": root, "files": [
+            { "path": "log.txt", "is_dir": false, "file_size": 5 },
+            { "path": "model", "is_dir": true },
+        ] })
+    );
+    assert_eq!(
+        list(&people.kim, "&path=model").json()["files"],
+        json!([
+            { "path": "model/MLmodel", "is_dir": false, "file_size": 5 },
+            { "path": "model/data", "is_dir": true },
+        ])
+    );
+    assert_eq!(list(&people.kim, "&path=none").json()["files"], json!([]));
+    refused(&list(&people.kim, "&path=..%2F.."), 400, "INVALID_PARAMETER_VALUE");
+    refused(&list(&people.kim, "&page_token=x"), 400, "INVALID_PARAMETER_VALUE");
+    // Another team sees neither the run nor its files. Of a shared run it does not get the files.
+    refused(&list(&mia, ""), 404, "RESOURCE_DOES_NOT_EXIST");
+    let share = json!({ "experiment_id": experiment, "team": "audio" });
+    people.tracked(&people.lea, "experiments/share", &share);
+    assert_eq!(people.seen(&mia, &format!("runs/get?run_id={id}")).status, 200);
+    refused(&list(&mia, ""), 403, "PERMISSION_DENIED");
+    for way in ["upload", "download"] {
+        let path = format!("artifacts/presigned-{way}-url");
+        let asked = people.track(&people.kim, &path, &json!({ "run_id": id, "path": "log.txt" }));
+        refused(&asked, 501, "NOT_IMPLEMENTED");
+        assert!(text(&asked.json()["message"]).contains("mlflow-artifacts"), "{asked:?}");
+    }
+}
+
+#[test]
+fn the_files_of_a_logged_model_are_listed_below_the_root_of_the_model() {
+    let people = People::start("1xL4");
+    let made = json!({ "experiment_id": "0", "name": "chat" });
+    let model = people.tracked(&people.kim, "logged-models", &made);
+    let info = &model["model"]["info"];
+    let (id, root) = (text(&info["model_id"]), text(&info["artifact_uri"]));
+    people.put_file(&people.kim, &root, "MLmodel");
+    people.put_file(&people.kim, &root, "data/weights.bin");
+    let list = |more: &str| {
+        let path = format!("logged-models/{id}/artifacts/directories{more}");
+        people.seen(&people.kim, &path).json()
+    };
+    let all = list("");
+    assert_eq!(text(&all["root_uri"]), root);
+    let paths = |of: &Value| -> Vec<String> {
+        of["files"].as_array().expect("files").iter().map(|one| text(&one["path"])).collect()
+    };
+    assert_eq!(paths(&all), ["MLmodel", "data"]);
+    assert_eq!(paths(&list("?artifact_directory_path=data")), ["data/weights.bin"]);
+}
+
+#[test]
+fn every_way_to_give_a_token_works_for_runs_for_artifacts_and_for_data() {
+    let people = People::start("1xL4");
+    let basic = |text: String| format!("Basic {}", BASE64_STANDARD.encode(text));
+    let ways = [
+        ("authorization", format!("Bearer {}", people.kim)),
+        ("authorization", basic(format!("vision:{}", people.kim))),
+        ("authorization", basic(format!("{}:", people.kim))),
+        ("x-berth-token", people.kim.clone()),
+    ];
+    let ask = |path: &str, header: &(&'static str, String)| {
+        let mut request = Request::new("GET", path);
+        request.headers.push((header.0, header.1.clone()));
+        request.send(&people.server.url).status
+    };
+    let routes = [
+        "/api/2.0/mlflow/experiments/get?experiment_id=0",
+        "/api/2.0/mlflow-artifacts/artifacts?path=vision",
+    ];
+    for path in routes {
+        for way in &ways {
+            assert_eq!(ask(path, way), 200, "{path} {}", way.0);
+        }
+        for odd in ["Digest x", "Basic !!", "Bearer brt_0123456789abcdef_x"] {
+            assert_eq!(ask(path, &("authorization", odd.to_owned())), 401, "{path} {odd}");
+        }
+    }
+    // The audit log records the refusals of both.
+    super::server::until("the refusals are recorded", || {
+        let audit = people.get(&people.admin, "/v1/audit?limit=100&refused=true").body;
+        audit.contains("get_experiment") && audit.contains("artifact_list")
+    });
+}
