@@ -40,6 +40,8 @@ const ROUTES: &[&str] = &[
     "budget_forecast",
     "list_volumes",
     "list_audit",
+    "lineage",
+    "run_recipe",
     "get_world",
     "metrics",
 ];

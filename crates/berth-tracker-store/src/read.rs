@@ -5,8 +5,8 @@ use crate::error::failed;
 use crate::memory::Memory;
 use crate::rows::{Bind, arguments, numbers};
 use berth_tracker::{
-    Dataset, DatasetSummary, DocKey, Error, Input, Kind, Latest, Load, ModelMetric, Point, Run,
-    RunHead, RunModel, pairs_of_json,
+    Dataset, DatasetSummary, DocKey, Error, Input, Kind, Latest, Load, ModelMetric, Point, ReadBy,
+    Run, RunHead, RunModel, pairs_of_json,
 };
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row, query, query_with};
@@ -273,11 +273,21 @@ impl Reader<'_> {
     }
 
     /// Numbers of runs, the newest first.
-    pub async fn runs_with_data(&self, digest: &str, limit: usize) -> Read<Vec<i64>> {
-        let sql = "SELECT r.run FROM datasets d JOIN run_datasets r ON r.dataset = d.no \
-                   WHERE d.digest = ? GROUP BY r.run ORDER BY r.run DESC LIMIT ?";
+    pub async fn runs_that_read(&self, of: ReadBy<'_>, limit: usize) -> Read<Vec<i64>> {
+        let (sql, key) = match of {
+            ReadBy::Digest(digest) => (
+                "SELECT r.run FROM datasets d JOIN run_datasets r ON r.dataset = d.no \
+                 WHERE d.digest = ? GROUP BY r.run ORDER BY r.run DESC LIMIT ?",
+                digest,
+            ),
+            ReadBy::Model(id) => (
+                "SELECT run FROM run_models WHERE model = ? AND output = 0 \
+                 ORDER BY run DESC LIMIT ?",
+                id,
+            ),
+        };
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.rows(sql, vec![Bind::from(digest), Bind::Int(limit)]).await;
+        let rows = self.rows(sql, vec![Bind::from(key), Bind::Int(limit)]).await;
         let read = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         read.map_err(|error| failed("read runs", &error))
     }

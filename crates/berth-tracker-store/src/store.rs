@@ -8,7 +8,7 @@ use crate::read::{self, Reader};
 use crate::writer::{Change, MOST_WAITING, Message, Writer, stopped};
 use berth_tracker::{
     Code, DatasetSummary, DocChange, DocKey, Error, Experiment, Fut, HistoryQuery, Kind, Load,
-    ModelMetric, Point, Run, RunChange, RunHead, RunQuery, SampleQuery, Store,
+    ModelMetric, Point, ReadBy, Run, RunChange, RunHead, RunQuery, SampleQuery, Store,
 };
 use sqlx::AnyPool;
 use std::path::Path;
@@ -165,7 +165,7 @@ impl Store for TrackingStore {
         Box::pin(async move { self.reader().datasets(experiments).await })
     }
 
-    fn runs_with_data<'a>(&'a self, digest: &'a str, limit: usize) -> Fut<'a, Vec<i64>> {
-        Box::pin(async move { self.reader().runs_with_data(digest, limit).await })
+    fn runs_that_read<'a>(&'a self, of: ReadBy<'a>, limit: usize) -> Fut<'a, Vec<i64>> {
+        Box::pin(async move { self.reader().runs_that_read(of, limit).await })
     }
 }

@@ -24,5 +24,6 @@ pub use model::{
 };
 pub use ports::{
     Actor, DatasetSummary, DocChange, DocKey, DocSet, Edit, Effect, File, Fut, HistoryQuery, Kind,
-    Load, Metric, NewRun, OfModel, Right, RunChange, RunQuery, SampleQuery, Store, View, read,
+    Load, Metric, NewRun, OfModel, ReadBy, Right, RunChange, RunQuery, SampleQuery, Store, View,
+    read,
 };

@@ -240,6 +240,15 @@ pub struct DatasetSummary {
     pub context: String,
 }
 
+/// What a run may have read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadBy<'a> {
+    /// A data set with this digest, in any experiment.
+    Digest(&'a str),
+    /// The logged model with this id.
+    Model(&'a str),
+}
+
 /// Where everything is kept. A change is durable when its future is ready.
 pub trait Store: Send + Sync {
     /// Experiments are in memory, all of them.
@@ -263,6 +272,6 @@ pub trait Store: Send + Sync {
     fn samples<'a>(&'a self, query: SampleQuery<'a>) -> Fut<'a, Vec<Point>>;
     fn model_metrics<'a>(&'a self, models: &'a [String]) -> Fut<'a, Vec<ModelMetric>>;
     fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>>;
-    /// Runs that have read a data set with that digest, the newest first.
-    fn runs_with_data<'a>(&'a self, digest: &'a str, limit: usize) -> Fut<'a, Vec<i64>>;
+    /// Runs that have read something, the newest first.
+    fn runs_that_read<'a>(&'a self, of: ReadBy<'a>, limit: usize) -> Fut<'a, Vec<i64>>;
 }

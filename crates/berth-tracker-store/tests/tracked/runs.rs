@@ -2,8 +2,8 @@
 
 use crate::place::{Place, experiment, log, metric, on_both, pair, read, run};
 use berth_tracker::{
-    Code, Dataset, HistoryQuery, Input, Metric, OfModel, Point, RunChange, RunHead, RunModel,
-    SampleQuery, Status, Store, value,
+    Code, Dataset, HistoryQuery, Input, Metric, OfModel, Point, ReadBy, RunChange, RunHead,
+    RunModel, SampleQuery, Status, Store, value,
 };
 use berth_tracker_store::TrackingStore;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ on_both!(
     what_was_acknowledged_is_there_after_a_restart,
     history_comes_in_pages_and_samples_stand_for_all_of_it,
     data_sets_and_models_are_kept_with_their_run,
-    the_runs_that_have_read_some_data_are_found_by_its_digest,
+    runs_are_found_by_the_data_and_the_models_that_they_have_read,
     metrics_of_logged_models_are_kept_by_data_set,
     a_run_is_updated_and_renamed_by_its_tag,
 );
@@ -195,7 +195,7 @@ async fn data_sets_and_models_are_kept_with_their_run(place: Place) {
     store.close().await;
 }
 
-async fn the_runs_that_have_read_some_data_are_found_by_its_digest(place: Place) {
+async fn runs_are_found_by_the_data_and_the_models_that_they_have_read(place: Place) {
     let store = place.open().await;
     let first = experiment(&store, "vision", "one").await;
     let second = experiment(&store, "audio", "two").await;
@@ -220,10 +220,18 @@ async fn the_runs_that_have_read_some_data_are_found_by_its_digest(place: Place)
     let a = reads(first, "a", 1, &["d1", "d2"]).await;
     let b = reads(second, "b", 2, &["d1"]).await;
     reads(first, "c", 3, &["d3"]).await;
-    assert_eq!(store.runs_with_data("d1", 10).await.unwrap(), [b, a], "in any experiment");
-    assert_eq!(store.runs_with_data("d2", 10).await.unwrap(), [a]);
-    assert_eq!(store.runs_with_data("d1", 1).await.unwrap(), [b], "the newest");
-    assert!(store.runs_with_data("d4", 10).await.unwrap().is_empty());
+    let found = async |of, limit| store.runs_that_read(of, limit).await.unwrap();
+    assert_eq!(found(ReadBy::Digest("d1"), 10).await, [b, a], "in any experiment");
+    assert_eq!(found(ReadBy::Digest("d2"), 10).await, [a]);
+    assert_eq!(found(ReadBy::Digest("d1"), 1).await, [b], "the newest");
+    assert!(found(ReadBy::Digest("d4"), 10).await.is_empty());
+    let model = |is_output| RunModel { id: "m-1".into(), is_output, step: 0 };
+    for (id, is_output) in [("a", true), ("b", false)] {
+        let run = store.run_head(id).await.unwrap().unwrap();
+        let change = RunChange::Inputs { run, datasets: vec![], models: vec![model(is_output)] };
+        store.write(change).await.unwrap();
+    }
+    assert_eq!(found(ReadBy::Model("m-1"), 10).await, [b], "what made it has not read it");
     store.close().await;
 }
 
