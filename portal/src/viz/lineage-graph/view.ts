@@ -1,0 +1,84 @@
+// What part of the drawing is seen: where its corner is, and how large it is. Pure.
+
+export interface View {
+  x: number;
+  y: number;
+  k: number;
+}
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+export const LEAST = 0.15;
+export const MOST = 2;
+/** Below this, text is no longer read: then a part is shown instead of the whole. */
+const READABLE = 0.6;
+const MARGIN = 24;
+
+const within = (n: number, least: number, most: number) => Math.min(most, Math.max(least, n));
+
+/** All of it, as large as it fits. */
+export function fitted(drawing: Size, frame: Size): View {
+  const k = within(
+    Math.min(
+      (frame.width - 2 * MARGIN) / Math.max(1, drawing.width),
+      (frame.height - 2 * MARGIN) / Math.max(1, drawing.height),
+    ),
+    LEAST,
+    1,
+  );
+  return {
+    k,
+    x: (frame.width - drawing.width * k) / 2,
+    y: (frame.height - drawing.height * k) / 2,
+  };
+}
+
+/** All of it where it can be read then, else as much as can be read around what matters most. */
+export function opening(drawing: Size, frame: Size, middle: { x: number; y: number }): View {
+  const all = fitted(drawing, frame);
+  if (all.k >= READABLE) return all;
+  return {
+    k: READABLE,
+    x: frame.width / 2 - middle.x * READABLE,
+    y: frame.height / 2 - middle.y * READABLE,
+  };
+}
+
+/** Larger or smaller, around a point of the frame that stays where it is. */
+export function zoomed(view: View, by: number, at: { x: number; y: number }): View {
+  const k = within(view.k * by, LEAST, MOST);
+  const ratio = k / view.k;
+  return { k, x: at.x - (at.x - view.x) * ratio, y: at.y - (at.y - view.y) * ratio };
+}
+
+/** Moves no farther than that some of the drawing is still seen. */
+export function moved(view: View, dx: number, dy: number, drawing: Size, frame: Size): View {
+  const keep = 80;
+  return {
+    k: view.k,
+    x: within(view.x + dx, keep - drawing.width * view.k, frame.width - keep),
+    y: within(view.y + dy, keep - drawing.height * view.k, frame.height - keep),
+  };
+}
+
+/** Moves as little as it must so that a box of the drawing is seen. */
+export function showing(
+  view: View,
+  box: { x: number; y: number } & Size,
+  frame: Size,
+): View {
+  const shift = (start: number, length: number, room: number) => {
+    if (start < MARGIN) return MARGIN - start;
+    const over = start + length - (room - MARGIN);
+    return over > 0 ? Math.max(-over, MARGIN - start) : 0;
+  };
+  const { k } = view;
+  return {
+    k,
+    x: view.x + shift(view.x + box.x * k, box.width * k, frame.width),
+    y: view.y + shift(view.y + box.y * k, box.height * k, frame.height),
+  };
+}
