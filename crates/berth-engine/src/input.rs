@@ -75,6 +75,12 @@ pub enum Act {
         /// Kill it without its grace.
         now: bool,
     },
+    /// A rule of the job itself says that it is done: it is stopped with its grace, and what its
+    /// tasks end with then is a good end.
+    EndEarly {
+        job: JobId,
+        why: String,
+    },
     Change {
         job: JobId,
         changes: Vec<JobChange>,

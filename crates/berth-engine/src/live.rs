@@ -54,6 +54,9 @@ pub struct Detail {
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
     pub tries: Tries,
+    /// Why it ends although nothing failed: a rule of its own says that it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early: Option<String>,
     /// A user put it on hold, or its own budget did.
     #[serde(default)]
     pub held: bool,
@@ -108,6 +111,7 @@ impl Detail {
             time_limit: spec.time_limit,
             labels: text(&spec.labels),
             tries: Tries::default(),
+            early: None,
             held: spec.hold,
             parked: false,
             again_at: None,

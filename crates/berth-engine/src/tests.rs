@@ -20,6 +20,7 @@ use std::task::Poll;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 
+mod early;
 mod trouble;
 
 const HOUR: i64 = Span::hours(1).0;

@@ -175,6 +175,7 @@ fn run_of_pods(grace: Span) -> RunSpec {
         sweep: None,
         budget: None,
         notify: Vec::new(),
+        stop_when: Vec::new(),
         open: Vec::new(),
         tags: Vec::new(),
         comment: None,

@@ -116,6 +116,7 @@ fn of_key(name: &str) -> Value {
         "checkpoint" => one_of([text(), checkpoint()]),
         "retry" => one_of([times(), retry()]),
         "notify" => one_or_more(one_of([text(), notify()])),
+        "stop_when" => one_or_more(text()),
         "sweep" => sweep(),
         "after" => one_of([one_or_more(job_ref()), after()]),
         "schedule" => one_of([text(), schedule()]),

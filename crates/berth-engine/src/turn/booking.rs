@@ -97,7 +97,8 @@ impl Turn<'_> {
                 self.core.tallies.stopping(job, *cause);
                 let grace = if job.kill { Span::ZERO } else { *grace };
                 if *cause != Cause::PeerFailed {
-                    job.row.reason = stop_message(*cause).to_owned();
+                    let early = job.detail.early.clone();
+                    job.row.reason = early.unwrap_or_else(|| stop_message(*cause).to_owned());
                 }
                 let (at, told) = (self.at, Stopped { cause: *cause, for_job: *for_job });
                 self.with_lease(*lease, |live| {

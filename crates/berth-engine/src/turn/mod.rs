@@ -1,6 +1,7 @@
 //! One turn of the loop: what is applied together, and committed together.
 
 mod booking;
+mod early;
 
 use crate::clock::{self, Jump};
 use crate::input::{Act, Refused, Write, Written};
@@ -132,6 +133,7 @@ impl<'a> Turn<'a> {
                     }
                 }
             }
+            Act::EndEarly { job, why } => self.end_early(job, why)?,
             Act::Change { job, changes } => {
                 // Of an array, every element that has not ended. A job that is not there is refused.
                 let mut jobs = self.matching(job);
@@ -268,7 +270,7 @@ impl<'a> Turn<'a> {
     /// A task has ended: told to the core as what it means for the job.
     fn ended(&mut self, ended: &Ended) {
         let lease = ended.lease;
-        let exit = outcome::exit(ended);
+        let mut exit = outcome::exit(ended);
         if ended.started_at.is_some() {
             self.started(lease);
         }
@@ -278,6 +280,10 @@ impl<'a> Turn<'a> {
         if ended.asked == Some(Cause::TimeLimit) && stopping.is_none() {
             // Its supervisor kept the limit while the server was away, so the core does not know.
             verdict.outcome = LeaseOutcome::Failed;
+        }
+        if let Some(why) = early::good_end(ended, &job.detail) {
+            verdict.outcome = LeaseOutcome::Done;
+            exit.text = why;
         }
         // Those that had to end with it do not hide the one that failed.
         if ended.asked != Some(Cause::PeerFailed) {

@@ -2,7 +2,7 @@
 //! merged. The command line and docs/job-file.md are checked against this table.
 
 use super::JobFile;
-use super::{blocks, put, values};
+use super::{blocks, put, stop_when, values};
 use crate::error::Result;
 use crate::fields::boolean;
 use crate::out::Out;
@@ -196,6 +196,10 @@ pub const KEYS: &[Key] = &[
     list!(notify "notify": blocks::notifies => put::notifies, "['slack:#nlp-train']",
         "who is notified: slack:#channel, webhook:name or a URL; {to, on} chooses from start, \
          done, failed, preempted, budget"),
+    list!(stop_when "stop-when": values::few(stop_when::MOST, stop_when::read) => stop_when::write,
+        "val_loss not better for 5 evaluations",
+        "ends the job early by a metric of its run: METRIC above, below, is nan, not better for \
+         N evaluations or not better than; several rules each end it"),
     one!(array -'a' Value: blocks::array => crate::array::write, "0-99%8",
         "runs it once for each number, 8 at a time; SLURM_ARRAY_TASK_ID says which"),
     one!(sweep Lists: blocks::sweep => put::sweep, "{lr: [1e-4, 3e-4], seed: [1, 2, 3]}",

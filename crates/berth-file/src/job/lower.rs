@@ -305,6 +305,7 @@ fn run(
         sweep: file.sweep.clone(),
         budget: file.budget,
         notify: file.notify.clone(),
+        stop_when: file.stop_when.clone(),
         open: file.open.clone(),
         tags: file.tags.clone(),
         comment: file.comment.clone(),

@@ -14,6 +14,7 @@ mod models;
 mod parts;
 mod put;
 mod serial;
+mod stop_when;
 mod values;
 
 #[cfg(test)]
@@ -22,7 +23,7 @@ mod tests;
 pub use berth_model::JobKind;
 pub use berth_model::run::{
     Checkpoint, Command, Container, Env, How, Launch, LogLimits, Moment, Network, Notify,
-    Parameter, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Signal, Sweep, Times, Tool, Via,
+    Parameter, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Signal, StopRule, Sweep, Times, Tool, Via,
 };
 pub use blocks::MOST_ELEMENTS;
 pub use flags::FlagError;
@@ -84,6 +85,7 @@ pub struct JobFile {
     pub checkpoint: Option<Checkpoint>,
     pub retry: Option<Retry>,
     pub notify: Vec<Notify>,
+    pub stop_when: Vec<StopRule>,
     pub array: Option<ArraySpec>,
     pub sweep: Option<Sweep>,
     pub after: Vec<Dependency>,

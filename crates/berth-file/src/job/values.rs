@@ -100,7 +100,7 @@ pub(super) fn some_span(node: &Node) -> Result<Span> {
     }
 }
 
-fn span_text(text: &str) -> Option<Span> {
+pub(super) fn span_text(text: &str) -> Option<Span> {
     // Seconds to one tool and minutes to another: a number needs its unit.
     if text.parse::<f64>().is_ok() && text != "0" {
         return None;

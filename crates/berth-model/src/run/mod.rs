@@ -1,12 +1,14 @@
 //! How a job is run: what a driver needs to know of it, besides where it goes.
 
 mod parts;
+mod stop;
 mod sweep;
 
 pub use parts::{
     Checkpoint, Command, Env, Launch, Moment, Network, Notify, Ready, ReadyCheck, Signal, Times,
     Tool, Via,
 };
+pub use stop::{Better, Figure, StopRule, StopWhen};
 pub use sweep::{How, Parameter, Sweep};
 
 use crate::{Bytes, CodeId, DataRef, JobKind, Micros, Span};
@@ -50,6 +52,9 @@ pub struct RunSpec {
     /// What it may cost in all.
     pub budget: Option<Micros>,
     pub notify: Vec<Notify>,
+    /// It ends when one of these is met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop_when: Vec<StopRule>,
     pub open: Vec<Tool>,
     pub tags: Vec<String>,
     pub comment: Option<String>,

@@ -3,6 +3,7 @@
 use super::find::{self, Found};
 use super::list::shown;
 use super::priority;
+use crate::audit::server_audit;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -10,7 +11,8 @@ use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::{Act, Write};
 use berth_file::error::{did_you_mean, or_list};
-use berth_model::{JobChange, Name, Span, Time};
+use berth_model::{JobChange, JobId, Name, Span, Time};
+use berth_store::AuditEntry;
 use serde_json::json;
 
 pub async fn stop(
@@ -23,6 +25,16 @@ pub async fn stop(
     must_live(&found)?;
     let act = Act::Cancel { job: found.id, now: how.now };
     change(service, caller, found, act, json!({ "now": how.now })).await
+}
+
+/// Stops a running job because a rule of its own says that it is done. The server does that by itself,
+/// with the words of the rule and the reason that people see.
+pub async fn end_early(service: &Service, job: JobId, rule: &str, why: &str) -> Result<(), Fault> {
+    let act = Act::EndEarly { job, why: why.to_owned() };
+    let audit = server_audit("berth", "stop_rule", format!("job {job}"));
+    let detail = json!({ "rule": rule, "why": why }).to_string();
+    service.engine.write(Write::act(act, AuditEntry { detail, ..audit })).await?;
+    Ok(())
 }
 
 pub async fn pause(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Job, Fault> {

@@ -21,12 +21,13 @@ fn flags_say_the_same_as_keys() {
         ("checkpoint", &["{path: c, every: 30m}"]),
         ("tags", &["a", "b"]),
         ("hold", &[]),
+        ("stop_when", &["loss is nan", "acc (higher is better) not better for 2 evaluations"]),
         ("schedule", &["*/5 * * * *"]),
         ("run", &["python", "train.py", "--lr", "$lr"]),
     ]);
     let text = "gpus: H100:8\nenv: {A: 1, B: x=y}\nsecrets: {HF_TOKEN: HF_TOKEN, KEY: team-key}\n\
         sweep: {lr: [1e-4, 3e-4], seed: [1]}\ncheckpoint: {path: c, every: 30m}\ntags: [a, b]\n\
-        hold: true\nschedule: '*/5 * * * *'\nrun: [python, train.py, --lr, $lr]\n";
+        hold: true\nstop_when: [loss is nan, acc not better for 2 evaluations max]\nschedule: '*/5 * * * *'\nrun: [python, train.py, --lr, $lr]\n";
     assert_eq!(flags, file(text));
 }
 

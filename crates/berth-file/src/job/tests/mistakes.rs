@@ -93,6 +93,24 @@ fn a_value_that_makes_no_sense_is_shown_beside_what_was_expected() {
         ("scale: {max: 2, pending: 4294967295}", "a whole number from 1 to 1000000"),
         ("sweep: {lr: [1], at_most: 4294967295}", "a whole number from 1 to 10000"),
         ("notify: [email:me]", "slack:#channel, webhook:name"),
+        ("stop_when: []", "found an empty list, expected a rule such as"),
+        ("stop_when: ''", "found the end of the rule, expected a rule such as"),
+        ("stop_when: {val_loss: 3}", "found a map, expected a rule such as"),
+        ("stop_when: val_loss", "found the end of the rule, expected above, below, is nan"),
+        ("stop_when: val_loss abvoe 3", "did you mean `above`?"),
+        ("stop_when: val_loss above high", "found `high`, expected a number such as 0.3"),
+        ("stop_when: val_loss above inf", "found `inf`, expected a number such as 0.3"),
+        ("stop_when: val_loss is not", "found `not`, expected nan"),
+        ("stop_when: val_loss not beter for 5 evaluations", "did you mean `better`?"),
+        ("stop_when: val_loss not better for 0 evaluations", "a whole number from 1 to 100000"),
+        ("stop_when: val_loss not better for 5 epochs", "found `epochs`, expected evaluations"),
+        ("stop_when: val_loss not better for 5", "found the end of the rule, expected evaluations"),
+        ("stop_when: val_loss not better by -1 for 5 evaluations", "cannot be less than nothing"),
+        ("stop_when: val_loss not better than 0.3 after 2", "a length of time such as 45m"),
+        ("stop_when: val_acc not better for 5 evaluations", "is a higher or a lower `val_acc` better?"),
+        ("stop_when: val_acc above 3 (bigger is better)", "(higher is better) or (lower is better)"),
+        ("stop_when: loss above 3 or so", "found `or`, expected the end of the rule"),
+        ("stop_when: metrics.loss above 3", "expected the metric's own name: `loss`"),
         ("array: 5-1", "elements such as 0-99"),
         ("array: 1,1", "each element once"),
         ("array: 0-9%0", "at least one element at once"),
@@ -111,6 +129,19 @@ fn a_value_that_makes_no_sense_is_shown_beside_what_was_expected() {
         let found = mistakes(text).to_string();
         assert!(found.contains(says), "{text}: {found}");
     }
+}
+
+#[test]
+fn a_mistake_in_a_rule_points_at_the_word_that_is_wrong() {
+    check(
+        "run: x\nstop_when: val_loss above high\n",
+        "line 2, column 27: `stop_when`: found `high`, expected a number such as 0.3 or 1e-4",
+    );
+    check(
+        "run: x\nstop_when:\n- loss is nan\n- 'loss nto better for 5 evaluations'\n",
+        "line 4, column 9: `stop_when`: found `nto`, expected above, below, is nan, not better for \
+         or not better than; did you mean `not`?",
+    );
 }
 
 #[test]
