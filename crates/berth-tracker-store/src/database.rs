@@ -56,7 +56,8 @@ const STEPS: &[Step] = &[
     Step { version: 1, sql: include_str!("../migrations/0001_start.sql") },
     Step { version: 2, sql: include_str!("../migrations/0002_runs_by_data.sql") },
 ];
-const NEWEST: i64 = STEPS[STEPS.len() - 1].version;
+/// The version of the tables that this program knows.
+pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -111,8 +112,17 @@ impl Database {
 
     /// A connection for writing.
     pub async fn connect(&self) -> sqlx::Result<AnyConnection> {
+        self.connect_for(Use::Writing).await
+    }
+
+    /// A connection of its own for reading, outside the pool.
+    pub async fn connect_to_read(&self) -> sqlx::Result<AnyConnection> {
+        self.connect_for(Use::Reading).await
+    }
+
+    async fn connect_for(&self, use_: Use) -> sqlx::Result<AnyConnection> {
         let mut connection = AnyConnection::connect_with(&self.connect).await?;
-        prepare(&mut connection, self.backend, Use::Writing).await?;
+        prepare(&mut connection, self.backend, use_).await?;
         Ok(connection)
     }
 
@@ -127,15 +137,15 @@ impl Database {
             .connect_lazy_with(self.connect.clone())
     }
 
-    /// Connects for writing, and brings the tables up to date.
-    pub async fn begin(&self, options: &Options) -> Result<AnyConnection, OpenError> {
+    /// Connects for writing, and brings the tables up to that version at least.
+    pub async fn begin(&self, options: &Options, to: i64) -> Result<AnyConnection, OpenError> {
         let mut connection = self.connect().await.map_err(self.failed("connect to"))?;
         if self.backend == Backend::Postgres {
             let made = raw_sql("CREATE SCHEMA IF NOT EXISTS berth_tracking");
             made.execute(&mut connection).await.map_err(self.failed("make the schema of"))?;
         }
         self.lock(&mut connection, options.lock_timeout).await?;
-        self.migrate(&mut connection).await?;
+        self.migrate(&mut connection, to).await?;
         Ok(connection)
     }
 
@@ -165,7 +175,7 @@ impl Database {
         }
     }
 
-    async fn migrate(&self, connection: &mut AnyConnection) -> Result<(), OpenError> {
+    pub async fn migrate(&self, connection: &mut AnyConnection, to: i64) -> Result<(), OpenError> {
         let failed = self.failed("bring up to date");
         let there = match self.backend {
             Backend::Sqlite => "SELECT name FROM sqlite_master WHERE name = 'schema_steps'",
@@ -185,7 +195,7 @@ impl Database {
             let database = self.shown.clone();
             return Err(OpenError::Newer { database, found: from, known: NEWEST });
         }
-        for step in STEPS.iter().filter(|step| step.version > from) {
+        for step in STEPS.iter().filter(|step| step.version > from && step.version <= to) {
             let mut sql = String::from("BEGIN;\n");
             if step.version == 1 {
                 sql.push_str(

@@ -3,7 +3,7 @@
 use crate::error::failed;
 use crate::read::{Reader, point};
 use crate::rows::{Bind, arguments};
-use berth_tracker::{Error, HistoryQuery, Point, RunHead, SampleQuery};
+use berth_tracker::{Error, HistoryQuery, NewerQuery, Point, RunHead, SampleQuery};
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, Row, query_with};
 
@@ -31,6 +31,23 @@ impl Reader<'_> {
             let sql = "SELECT step, at, value FROM points WHERE run = ? AND key = ? \
                        ORDER BY step, at, value LIMIT ? OFFSET ?";
             let binds = [query.run.no, key, limit, offset].map(Bind::Int).to_vec();
+            self.points(sql, binds).await
+        };
+        read.await.map_err(|error| failed("read the points of a metric", &error))
+    }
+
+    pub async fn newer(&self, query: NewerQuery<'_>) -> Result<Vec<Point>, Error> {
+        let read = async {
+            let Some(key) = self.key(query.run, query.key).await? else { return Ok(Vec::new()) };
+            let limit = query.limit as i64;
+            let Some((step, at)) = query.after else {
+                let sql = "SELECT step, at, value FROM points WHERE run = ? AND key = ? \
+                           ORDER BY step, at, value LIMIT ?";
+                return self.points(sql, [query.run.no, key, limit].map(Bind::Int).to_vec()).await;
+            };
+            let sql = "SELECT step, at, value FROM points WHERE run = ? AND key = ? \
+                       AND (step > ? OR (step = ? AND at > ?)) ORDER BY step, at, value LIMIT ?";
+            let binds = [query.run.no, key, step, step, at, limit].map(Bind::Int).to_vec();
             self.points(sql, binds).await
         };
         read.await.map_err(|error| failed("read the points of a metric", &error))

@@ -6,6 +6,8 @@
 //!
 //! Deliberately absent: rights, and what names and values may be. Those are `berth-tracker`'s.
 
+mod backup;
+mod best;
 mod database;
 mod error;
 mod figures;
@@ -17,6 +19,7 @@ mod search;
 mod store;
 mod writer;
 
+pub use backup::{BackupError, Filled, Restored, restore};
 pub use database::{Backend, Options};
 pub use error::OpenError;
 pub use figures::Figures;

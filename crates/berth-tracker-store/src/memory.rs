@@ -1,4 +1,4 @@
-//! What is kept in memory: all experiments, what never changes about runs that were asked for, and
+//! What is kept in memory: all experiments, what seldom changes about runs that were asked for, and
 //! the names of keys. It follows the commits of this process, which is the only one that writes.
 
 use berth_tracker::{Experiment, RunHead};
@@ -64,6 +64,18 @@ impl Memory {
             heads.clear();
         }
         heads.insert(head.id.clone(), head);
+    }
+
+    /// As a reader found it. What the writer has put there meanwhile is newer.
+    pub fn note_head(&self, head: RunHead) {
+        let is_there = read(&self.heads).contains_key(&head.id);
+        if !is_there {
+            let mut heads = write(&self.heads);
+            if heads.len() >= MOST_HEADS {
+                heads.clear();
+            }
+            heads.entry(head.id.clone()).or_insert(head);
+        }
     }
 
     pub fn key_name(&self, no: i64) -> Option<Arc<str>> {

@@ -113,7 +113,7 @@ impl Reader<'_> {
         };
         let found = read.await.map_err(|error| failed("read a run", &error))?;
         if let Some(head) = &found {
-            self.memory.put_head(head.clone());
+            self.memory.note_head(head.clone());
         }
         Ok(found)
     }

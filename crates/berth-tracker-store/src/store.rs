@@ -1,14 +1,15 @@
 //! The store as its users see it.
 
-use crate::database::{Backend, Database, Options, create_private};
+use crate::database::{Backend, Database, NEWEST, Options, create_private};
 use crate::error::OpenError;
 use crate::figures::Figures;
 use crate::memory::Memory;
 use crate::read::{self, Reader};
 use crate::writer::{Change, MOST_WAITING, Message, Writer, stopped};
 use berth_tracker::{
-    Code, DatasetSummary, DocChange, DocKey, Error, Experiment, Fut, HistoryQuery, Kind, Load,
-    ModelMetric, Point, ReadBy, Run, RunChange, RunHead, RunQuery, SampleQuery, Store,
+    Best, BestQuery, Code, DatasetSummary, DocChange, DocKey, Error, Experiment, Fut, HistoryQuery,
+    Kind, Load, ModelMetric, NewerQuery, Point, ReachedQuery, ReadBy, Run, RunChange, RunHead,
+    RunQuery, SampleQuery, Store,
 };
 use sqlx::AnyPool;
 use std::path::Path;
@@ -47,7 +48,7 @@ impl TrackingStore {
             })?;
         }
         let database = Database::at(url, shown)?;
-        let mut connection = database.begin(options).await?;
+        let mut connection = database.begin(options, NEWEST).await?;
         let failed = |source| OpenError::Sql { action: "read", database: shown.to_owned(), source };
         let memory = Arc::new(Memory::default());
         for doc in read::experiments(&mut connection).await.map_err(failed)? {
@@ -65,6 +66,10 @@ impl TrackingStore {
         let readers = database.pool(options);
         let writer = Mutex::new(Some(tokio::spawn(writer.run(waiting))));
         Ok(TrackingStore { database, readers, memory, figures, changes, writer })
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
     }
 
     pub fn backend(&self) -> Backend {
@@ -151,6 +156,18 @@ impl Store for TrackingStore {
 
     fn history<'a>(&'a self, query: HistoryQuery<'a>) -> Fut<'a, Vec<Point>> {
         Box::pin(async move { self.reader().history(query).await })
+    }
+
+    fn newer<'a>(&'a self, query: NewerQuery<'a>) -> Fut<'a, Vec<Point>> {
+        Box::pin(async move { self.reader().newer(query).await })
+    }
+
+    fn bests<'a>(&'a self, query: BestQuery<'a>) -> Fut<'a, Vec<Best>> {
+        Box::pin(async move { self.reader().bests(query).await })
+    }
+
+    fn reached<'a>(&'a self, query: ReachedQuery<'a>) -> Fut<'a, Vec<(i64, i64)>> {
+        Box::pin(async move { self.reader().reached(query).await })
     }
 
     fn samples<'a>(&'a self, query: SampleQuery<'a>) -> Fut<'a, Vec<Point>> {

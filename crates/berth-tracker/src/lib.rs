@@ -23,7 +23,7 @@ pub use model::{
     Point, RegisteredModel, Run, RunHead, RunModel, Status, Tags, pairs_of_json, pairs_to_json,
 };
 pub use ports::{
-    Actor, DatasetSummary, DocChange, DocKey, DocSet, Edit, Effect, File, Fut, HistoryQuery, Kind,
-    Load, Metric, NewRun, OfModel, ReadBy, Right, RunChange, RunQuery, SampleQuery, Store, View,
-    read,
+    Actor, Best, BestQuery, DatasetSummary, DocChange, DocKey, DocSet, Edit, Effect, File, Fut,
+    HistoryQuery, Kind, Load, Metric, NewRun, NewerQuery, OfModel, ReachedQuery, ReadBy, Right,
+    RunChange, RunQuery, SampleQuery, Store, View, read,
 };

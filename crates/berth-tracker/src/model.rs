@@ -69,7 +69,7 @@ impl Status {
     }
 }
 
-/// What never changes about a run.
+/// What seldom changes about a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunHead {
     pub no: i64,

@@ -193,6 +193,11 @@ pub enum RunChange {
         datasets: Vec<Input>,
         models: Vec<RunModel>,
     },
+    /// It belongs to another experiment from now on, with all that was logged to it.
+    Move {
+        run: RunHead,
+        experiment: i64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,6 +227,16 @@ pub struct HistoryQuery<'a> {
     pub limit: usize,
 }
 
+/// Points of one metric of a run behind a step and a time, in the order of steps and times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewerQuery<'a> {
+    pub run: &'a RunHead,
+    pub key: &'a str,
+    /// The step and the time of the last point that is known; nothing for all points.
+    pub after: Option<(i64, i64)>,
+    pub limit: usize,
+}
+
 /// Points of one metric of a run that stand for all between two steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleQuery<'a> {
@@ -229,6 +244,31 @@ pub struct SampleQuery<'a> {
     pub key: &'a str,
     pub steps: Option<(i64, i64)>,
     pub most: usize,
+}
+
+/// The best value of a metric in each of some runs of one experiment, by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BestQuery<'a> {
+    pub experiment: i64,
+    pub key: &'a str,
+    pub runs: &'a [i64],
+    /// Whether higher values are the better ones.
+    pub higher: bool,
+}
+
+/// The best value of a run, as it is kept. NaN is never the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Best {
+    pub run: i64,
+    pub value: i64,
+}
+
+/// When a metric of runs first was as good as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReachedQuery<'a> {
+    pub of: BestQuery<'a>,
+    /// As it is kept.
+    pub goal: i64,
 }
 
 /// A data set of an experiment.
@@ -269,6 +309,11 @@ pub trait Store: Send + Sync {
     fn runs<'a>(&'a self, numbers: &'a [i64]) -> Fut<'a, Vec<Run>>;
     fn search<'a>(&'a self, query: &'a RunQuery) -> Fut<'a, Vec<i64>>;
     fn history<'a>(&'a self, query: HistoryQuery<'a>) -> Fut<'a, Vec<Point>>;
+    fn newer<'a>(&'a self, query: NewerQuery<'a>) -> Fut<'a, Vec<Point>>;
+    fn bests<'a>(&'a self, query: BestQuery<'a>) -> Fut<'a, Vec<Best>>;
+    /// The run and the time of the first point that is at least as good as the goal, for each run
+    /// that has one.
+    fn reached<'a>(&'a self, query: ReachedQuery<'a>) -> Fut<'a, Vec<(i64, i64)>>;
     fn samples<'a>(&'a self, query: SampleQuery<'a>) -> Fut<'a, Vec<Point>>;
     fn model_metrics<'a>(&'a self, models: &'a [String]) -> Fut<'a, Vec<ModelMetric>>;
     fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>>;

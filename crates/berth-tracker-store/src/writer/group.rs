@@ -36,7 +36,7 @@ impl Group {
         *latest = (*latest).max(point);
     }
 
-    /// Writes the points. One that is there already is the same point, sent again.
+    /// Writes the points that have gathered. One that is there already is the same point, sent again.
     pub async fn flush(
         &mut self,
         connection: &mut AnyConnection,
@@ -74,7 +74,12 @@ impl Group {
                      step = excluded.step, at = excluded.at, value = excluded.value \
                      WHERE (excluded.step, excluded.at, excluded.value) > \
                      (model_metrics.step, model_metrics.at, model_metrics.value)";
-        insert(connection, backend, (into, 8, newer), rows.collect()).await
+        insert(connection, backend, (into, 8, newer), rows.collect()).await?;
+        self.points.clear();
+        self.latest.clear();
+        self.counts.clear();
+        self.of_models.clear();
+        Ok(())
     }
 
     /// Once it is committed.

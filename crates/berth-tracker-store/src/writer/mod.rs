@@ -3,6 +3,7 @@
 
 mod docs;
 mod group;
+mod moves;
 mod runs;
 
 use crate::database::{Backend, Database};
@@ -58,6 +59,7 @@ pub(crate) type Applied = sqlx::Result<Answer>;
 #[derive(Debug, Clone, Default)]
 struct RunState {
     deleted: bool,
+    experiment: i64,
     points: u64,
     /// The keys of its metrics.
     keys: HashSet<i64>,

@@ -19,11 +19,11 @@ const PUT_TAGS: (&str, usize, &str) = (
 /// Keys with their values.
 type Pairs = Vec<(String, String)>;
 
-fn done() -> Applied {
+pub(super) fn done() -> Applied {
     Ok(Ok(Vec::new()))
 }
 
-fn refused(error: Error) -> Applied {
+pub(super) fn refused(error: Error) -> Applied {
     Ok(Err(error))
 }
 
@@ -57,10 +57,13 @@ impl Writer {
             RunChange::Inputs { run, datasets, models } => {
                 self.inputs(connection, &run, datasets, models).await
             }
+            RunChange::Move { run, experiment } => {
+                self.move_run(connection, group, &run, experiment).await
+            }
         }
     }
 
-    async fn one(
+    pub(super) async fn one(
         &mut self,
         connection: &mut AnyConnection,
         sql: &'static str,
@@ -71,17 +74,18 @@ impl Writer {
     }
 
     /// What is known of a run, read if it is not.
-    async fn state(
+    pub(super) async fn state(
         &mut self,
         connection: &mut AnyConnection,
         run: i64,
     ) -> sqlx::Result<&mut RunState> {
         if !self.runs.contains_key(&run) {
             let backend = self.backend();
-            let sql = AssertSqlSafe(backend.sql("SELECT deleted, points FROM runs WHERE no = ?"));
+            let sql = AssertSqlSafe(backend.sql("SELECT deleted, points, experiment FROM runs WHERE no = ?"));
             let row = query_with(sql, arguments(vec![Bind::Int(run)]));
             let row = row.fetch_one(&mut *connection).await?;
             let (deleted, points): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let experiment = row.try_get(2)?;
             let sql = AssertSqlSafe(backend.sql("SELECT key FROM latest WHERE run = ?"));
             let rows = query_with(sql, arguments(vec![Bind::Int(run)]));
             let rows = rows.fetch_all(&mut *connection).await?;
@@ -89,6 +93,7 @@ impl Writer {
             let state = RunState {
                 deleted: deleted != 0,
                 points: points.cast_unsigned(),
+                experiment,
                 keys,
                 params: None,
                 tags: None,
@@ -99,7 +104,7 @@ impl Writer {
     }
 
     /// Why nothing may be logged to a run, if that is so.
-    async fn inactive(
+    pub(super) async fn inactive(
         &mut self,
         connection: &mut AnyConnection,
         run: &RunHead,
@@ -120,20 +125,10 @@ impl Writer {
         new: NewRun,
     ) -> Applied {
         let experiment = new.experiment;
-        let kept = match self.runs_of_experiment.get(&experiment) {
-            Some(kept) => *kept,
-            None => {
-                let sql = "SELECT COUNT(*) FROM runs WHERE experiment = ?";
-                self.one(connection, sql, vec![Bind::Int(experiment)]).await?.cast_unsigned()
-            }
+        let kept = match self.room_for_a_run(connection, experiment).await? {
+            Ok(kept) => kept,
+            Err(error) => return refused(error),
         };
-        if kept >= limits::RUNS_PER_EXPERIMENT {
-            return refused(Error::over_limit(format!(
-                "Experiment {experiment} has {kept} runs, which is all it may have. Use another \
-                 experiment"
-            )));
-        }
-        self.runs_of_experiment.insert(experiment, kept + 1);
         let no = self.next.run;
         self.next.run += 1;
         let binds = vec![
@@ -147,14 +142,42 @@ impl Writer {
             Bind::Int(new.start),
         ];
         let sql = "INSERT INTO runs (no, id, experiment, name, user_id, made_by, status, \
-                   start_time, deleted, points, has_inputs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)";
-        execute(connection, self.backend(), sql, binds).await?;
+                   start_time, deleted, points, has_inputs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0) \
+                   ON CONFLICT (id) DO NOTHING";
+        // A failure of the database would undo the whole group.
+        if execute(connection, self.backend(), sql, binds).await? == 0 {
+            return refused(Error::exists(format!("Run with id={} already exists", new.id)));
+        }
+        self.runs_of_experiment.insert(experiment, kept + 1);
         let tags = new.tags.len() as u64;
         self.put_tags(connection, no, &new.tags).await?;
-        let state = RunState { params: Some(0), tags: Some(tags), ..RunState::default() };
+        let state =
+            RunState { experiment, params: Some(0), tags: Some(tags), ..RunState::default() };
         self.runs.insert(no, state);
         group.heads.push(RunHead { no, id: new.id.into(), experiment, by: new.by.into() });
         done()
+    }
+
+    /// How many runs an experiment has, where it may have one more.
+    pub(super) async fn room_for_a_run(
+        &mut self,
+        connection: &mut AnyConnection,
+        experiment: i64,
+    ) -> sqlx::Result<Result<u64, Error>> {
+        let kept = match self.runs_of_experiment.get(&experiment) {
+            Some(kept) => *kept,
+            None => {
+                let sql = "SELECT COUNT(*) FROM runs WHERE experiment = ?";
+                self.one(connection, sql, vec![Bind::Int(experiment)]).await?.cast_unsigned()
+            }
+        };
+        Ok(match kept < limits::RUNS_PER_EXPERIMENT {
+            true => Ok(kept),
+            false => Err(Error::over_limit(format!(
+                "Experiment {experiment} has {kept} runs, which is all it may have. Use another \
+                 experiment"
+            ))),
+        })
     }
 
     async fn put_tags(
@@ -210,8 +233,10 @@ impl Writer {
             return refused(error);
         }
         let mut keys = Vec::with_capacity(metrics.len());
+        // The caller may have read the run before it was moved.
+        let experiment = self.state(connection, run.no).await?.experiment;
         for metric in &metrics {
-            match self.key(connection, group, run.experiment, &metric.key).await? {
+            match self.key(connection, group, experiment, &metric.key).await? {
                 Ok(key) => keys.push(key),
                 Err(error) => return refused(error),
             }
@@ -279,7 +304,7 @@ impl Writer {
         for (key, value) in params {
             match there.iter().find(|(old, _)| *old == key) {
                 None => new.push((key, value)),
-                Some((_, old)) if *old == value => {}
+                Some((_, old)) if is_same(old, &value) => {}
                 Some((_, old)) => {
                     return Ok(Err(Error::invalid(format!(
                         "Changing param values is not allowed. Param with key='{key}' was already \
@@ -337,7 +362,7 @@ impl Writer {
     }
 
     /// The number of a key of metrics in an experiment.
-    async fn key(
+    pub(super) async fn key(
         &mut self,
         connection: &mut AnyConnection,
         group: &mut Group,
@@ -427,8 +452,9 @@ impl Writer {
                 return refused(Error::over_limit(said));
             }
         }
+        let experiment = self.state(connection, run.no).await?.experiment;
         for input in &datasets {
-            let dataset = self.dataset(connection, run.experiment, &input.dataset).await?;
+            let dataset = self.dataset(connection, experiment, &input.dataset).await?;
             let tags = berth_tracker::pairs_to_json(&input.tags);
             let binds = vec![
                 Bind::Int(run.no),
@@ -458,7 +484,7 @@ impl Writer {
     }
 
     /// The number of a data set, which is kept once for an experiment.
-    async fn dataset(
+    pub(super) async fn dataset(
         &mut self,
         connection: &mut AnyConnection,
         experiment: i64,
@@ -487,5 +513,22 @@ impl Writer {
                    schema_json, profile) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
         execute(connection, backend, sql, binds).await?;
         Ok(no)
+    }
+}
+
+/// The same text, or another one of the same number: a sweep says `1e-4` where a script logs `0.0001`.
+fn is_same(old: &str, new: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    old == new || number(old).zip(number(new)).is_some_and(|(a, b)| a.total_cmp(&b).is_eq())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_param_may_be_written_in_another_way_and_not_changed() {
+        assert!(is_same("1e-4", "0.0001") && is_same("a", "a") && is_same("8", "8.0"));
+        assert!(!is_same("0.1", "0.2") && !is_same("nan", "NaN") && !is_same("a", "A"));
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::place::{Place, experiment, log, metric, on_both, pair, read, run};
 use berth_tracker::{
-    Code, Dataset, HistoryQuery, Input, Metric, OfModel, Point, ReadBy, RunChange, RunHead,
-    RunModel, SampleQuery, Status, Store, value,
+    BestQuery, Code, Dataset, HistoryQuery, Input, Metric, NewRun, NewerQuery, OfModel, Point,
+    ReachedQuery, ReadBy, RunChange, RunHead, RunModel, RunQuery, SampleQuery, Status, Store, View,
+    grammar, value,
 };
 use berth_tracker_store::TrackingStore;
 use std::sync::Arc;
@@ -16,11 +17,15 @@ on_both!(
     a_deleted_run_takes_nothing_until_it_is_restored,
     changes_that_come_together_are_each_answered_for_themselves,
     what_was_acknowledged_is_there_after_a_restart,
+    the_best_value_of_a_run_is_told_and_when_it_reached_a_goal,
+    only_points_behind_a_step_and_a_time_are_newer,
     history_comes_in_pages_and_samples_stand_for_all_of_it,
     data_sets_and_models_are_kept_with_their_run,
     runs_are_found_by_the_data_and_the_models_that_they_have_read,
     metrics_of_logged_models_are_kept_by_data_set,
     a_run_is_updated_and_renamed_by_its_tag,
+    a_run_that_is_made_twice_is_there_once_and_harms_no_other_change,
+    a_run_that_moves_takes_all_that_was_logged_along,
 );
 
 async fn history(store: &TrackingStore, run: &RunHead, key: &str) -> Vec<Point> {
@@ -51,6 +56,51 @@ async fn a_point_that_is_sent_twice_is_there_once(place: Place) {
     log(&store, &run, vec![metric("loss", 0, 0.25)], vec![], vec![]).await.unwrap();
     assert_eq!(history(&store, &run, "loss").await.len(), 301);
     assert_eq!(history(&store, &run, "nothing").await, []);
+    store.close().await;
+}
+
+async fn the_best_value_of_a_run_is_told_and_when_it_reached_a_goal(place: Place) {
+    let (store, one) = place_with_run(&place).await;
+    let two = run(&store, one.experiment, "r2", 2).await;
+    let acc = |values: &[f64]| {
+        let points = values.iter().enumerate();
+        points.map(|(step, value)| metric("acc", step as i64, *value)).collect::<Vec<_>>()
+    };
+    log(&store, &one, acc(&[0.1, 0.9, f64::NAN, 0.95]), vec![], vec![]).await.unwrap();
+    log(&store, &two, acc(&[f64::NAN, 0.5, -1.0]), vec![], vec![]).await.unwrap();
+    let runs = [one.no, two.no];
+    let best = async |key: &str, higher| {
+        let query = BestQuery { experiment: one.experiment, key, runs: &runs, higher };
+        let mut found = store.bests(query).await.unwrap();
+        found.sort_by_key(|best| best.run);
+        found.iter().map(|best| (best.run, value::decode(best.value))).collect::<Vec<_>>()
+    };
+    assert_eq!(best("acc", true).await, [(one.no, 0.95), (two.no, 0.5)]);
+    assert_eq!(best("acc", false).await, [(one.no, 0.1), (two.no, -1.0)]);
+    assert_eq!(best("nothing", true).await, []);
+    let of = BestQuery { experiment: one.experiment, key: "acc", runs: &runs, higher: true };
+    let goal = value::encode(0.9);
+    let reached = store.reached(ReachedQuery { of, goal }).await.unwrap();
+    assert_eq!(reached, [(one.no, 1_001)]);
+    store.close().await;
+}
+
+async fn only_points_behind_a_step_and_a_time_are_newer(place: Place) {
+    let (store, run) = place_with_run(&place).await;
+    let points = (0..5).map(|step| metric("loss", step, 1.0)).collect();
+    log(&store, &run, points, vec![], vec![]).await.unwrap();
+    // The same step once more, and later.
+    let point = Point { step: 2, timestamp: 9_000, value: value::encode(0.5) };
+    let again = Metric { key: "loss".into(), point, model: None };
+    log(&store, &run, vec![again], vec![], vec![]).await.unwrap();
+    let newer = async |after, limit| {
+        let query = NewerQuery { run: &run, key: "loss", after, limit };
+        let found = store.newer(query).await.unwrap();
+        found.iter().map(|point| (point.step, point.timestamp)).collect::<Vec<_>>()
+    };
+    assert_eq!(newer(None, 2).await, [(0, 1_000), (1, 1_001)]);
+    assert_eq!(newer(Some((2, 1_002)), 9).await, [(2, 9_000), (3, 1_003), (4, 1_004)]);
+    assert_eq!(newer(Some((4, 1_004)), 9).await, []);
     store.close().await;
 }
 
@@ -273,5 +323,88 @@ async fn a_run_is_updated_and_renamed_by_its_tag(place: Place) {
     let delete = || RunChange::DeleteTag { run: run.clone(), key: "note".into() };
     store.write(delete()).await.unwrap();
     assert_eq!(store.write(delete()).await.unwrap_err().code, Code::DoesNotExist);
+    store.close().await;
+}
+
+async fn a_run_that_is_made_twice_is_there_once_and_harms_no_other_change(place: Place) {
+    let (store, run) = place_with_run(&place).await;
+    let new = || NewRun {
+        id: "r1".into(),
+        experiment: run.experiment,
+        name: "again".into(),
+        user: "ada".into(),
+        by: "ada".into(),
+        start: 2,
+        tags: vec![],
+    };
+    let store = Arc::new(store);
+    let tasks = (0..20).map(|n| {
+        let (store, run, new) = (store.clone(), run.clone(), new());
+        tokio::spawn(async move {
+            match n % 2 {
+                0 => store.write(RunChange::Create(new)).await.err().map(|error| error.code),
+                _ => log(&store, &run, vec![metric("m", n, 1.0)], vec![], vec![])
+                    .await
+                    .err()
+                    .map(|error| error.code),
+            }
+        })
+    });
+    for (n, task) in tasks.collect::<Vec<_>>().into_iter().enumerate() {
+        let expected = (n % 2 == 0).then_some(Code::AlreadyExists);
+        assert_eq!(task.await.unwrap(), expected);
+    }
+    assert_eq!(read(&store, &run).await.name, "run r1");
+    assert_eq!(history(&store, &run, "m").await.len(), 10);
+    store.close().await;
+}
+
+async fn a_run_that_moves_takes_all_that_was_logged_along(place: Place) {
+    let (store, before) = place_with_run(&place).await;
+    let to = experiment(&store, "vision", "two").await;
+    let other = run(&store, to, "r2", 1).await;
+    let points = (0..3).map(|step| metric("loss", step, 0.5)).collect();
+    log(&store, &before, points, vec![pair("lr", "0.1")], vec![pair("t", "x")]).await.unwrap();
+    let dataset = Dataset { name: "c4".into(), digest: "d1".into(), ..Dataset::default() };
+    let input = Input { dataset, tags: vec![] };
+    let inputs =
+        |run: RunHead| RunChange::Inputs { run, datasets: vec![input.clone()], models: vec![] };
+    store.write(inputs(before.clone())).await.unwrap();
+    log(&store, &other, vec![metric("loss", 9, 0.1)], vec![], vec![]).await.unwrap();
+    // What is logged meanwhile, by a caller who read the run before, goes with it.
+    let moved = RunChange::Move { run: before.clone(), experiment: to };
+    let (first, moved, last) = tokio::join!(
+        log(&store, &before, vec![metric("loss", 3, 0.4)], vec![], vec![]),
+        store.write(moved),
+        log(&store, &before, vec![metric("acc", 1, 0.9)], vec![], vec![]),
+    );
+    first.and(moved).and(last).unwrap();
+    let after = store.run_head("r1").await.unwrap().unwrap();
+    assert_eq!((after.experiment, after.no), (to, before.no));
+    let there = read(&store, &after).await;
+    assert_eq!((latest(&there, "loss"), latest(&there, "acc")), (Some(0.4), Some(0.9)));
+    assert_eq!(history(&store, &after, "loss").await.len(), 4);
+    assert_eq!(history(&store, &other, "loss").await.len(), 1);
+    assert_eq!((there.params, there.datasets), (vec![pair("lr", "0.1")], vec![input.clone()]));
+    assert!(there.tags.contains(&pair("t", "x")));
+    assert!(store.datasets(&[before.experiment]).await.unwrap().is_empty());
+    // And it is found there by what it logged.
+    let filter = "metrics.loss = 0.4 and params.lr = '0.1'";
+    let query = |experiment| RunQuery {
+        experiments: vec![experiment],
+        view: View::Active,
+        clauses: grammar::filter(grammar::Entity::Run, filter).unwrap(),
+        orders: vec![],
+        offset: 0,
+        limit: 10,
+    };
+    assert_eq!(store.search(&query(to)).await.unwrap(), [before.no]);
+    assert!(store.search(&query(before.experiment)).await.unwrap().is_empty());
+    store.close().await;
+    let store = place.open().await;
+    let again = store.run_head("r1").await.unwrap().unwrap();
+    assert_eq!(again.experiment, to);
+    log(&store, &again, vec![metric("loss", 7, 0.3)], vec![], vec![]).await.unwrap();
+    assert_eq!(history(&store, &again, "loss").await.len(), 5);
     store.close().await;
 }
