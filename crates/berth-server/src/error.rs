@@ -51,6 +51,8 @@ pub enum Error {
     #[error(transparent)]
     Tracking(berth_tracker_store::OpenError),
     #[error(transparent)]
+    RestoreTracking(berth_tracker_store::BackupError),
+    #[error(transparent)]
     Node(berth_node::Error),
     #[error(transparent)]
     Kube(berth_kube::Error),

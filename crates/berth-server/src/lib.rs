@@ -16,6 +16,7 @@ mod restore;
 mod serve;
 mod tls;
 mod tracking;
+mod tracking_place;
 mod webhook;
 
 pub use audit_export::{ExportPlace, PlaceError};
@@ -32,7 +33,7 @@ pub use error::Error;
 pub use listen::ConnectionLimits;
 pub use oidc::{OidcError, OidcOptions};
 pub use options::{BlobOptions, Options, Place, Stage, Started};
-pub use restore::{Restore, Restored, restore};
+pub use restore::{Restore, Restored, Tracked, restore};
 pub use serve::serve;
 pub use tls::{Tls, TlsError};
 pub use webhook::Webhook;

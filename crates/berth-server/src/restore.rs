@@ -2,10 +2,12 @@
 
 use crate::error::Error;
 use crate::serve::database_url;
+use crate::tracking_place;
 use berth_node::{Driver, Launcher, State, Wanted};
 use berth_service::audit_key::KeyFile;
 use berth_service::{Home, audit_end, server_audit};
 use berth_store::{AuditCheck, AuditKeys, Batch, RightsFinding, SessionRow, Store};
+use berth_tracker_store as tracked;
 use futures_util::future::LocalBoxFuture;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +28,17 @@ pub struct Restored {
     pub running: usize,
     /// Browsers of the backup that are signed out now.
     pub signed_out: usize,
+    pub tracked: Tracked,
+}
+
+/// What became of the experiments, runs and models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tracked {
+    /// The backup has none: an older version of Berth made it.
+    NotInBackup,
+    Rows(u64),
+    /// Those that were in this database before are still there, and those of the backup are not.
+    Kept(String),
 }
 
 /// What is restored, and where to.
@@ -65,8 +78,18 @@ async fn read_into(wish: Restore<'_>) -> Result<Restored, Error> {
         audit_keys: audit_keys.keys().clone(),
         ..berth_store::Options::default()
     };
+    let shown = berth_store::shown_url(&url).map_err(Error::Store)?;
+    // Committed only after the rest: if that is refused, a second attempt finds both empty.
+    let tracked = tracking_place::restore(&home, (&url, &shown), wish.backup).await?;
     let summary =
         berth_store::restore(wish.backup, &url, options.clone()).await.map_err(Error::Store)?;
+    let tracked = match tracked {
+        None => Tracked::NotInBackup,
+        Some(tracked::Restored::Kept { database }) => Tracked::Kept(database),
+        Some(tracked::Restored::Filled(filled)) => {
+            Tracked::Rows(filled.commit().await.map_err(Error::RestoreTracking)?)
+        }
+    };
     let store = Store::open(&url, options).await.map_err(Error::Store)?;
     let signed_out = end_sessions(&store, wish.who).await.map_err(Error::Store)?;
     note(&store, &wish, &summary.sha256, &missing).await.map_err(Error::Store)?;
@@ -82,6 +105,7 @@ async fn read_into(wish: Restore<'_>) -> Result<Restored, Error> {
         unverified: unverified(&summary.audit),
         running,
         signed_out,
+        tracked,
     })
 }
 

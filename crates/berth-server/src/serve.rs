@@ -9,6 +9,7 @@ use crate::oidc::Oidc;
 use crate::options::{BlobOptions, Options, Place, Stage, Started, Tell};
 use crate::tls::Tls;
 use crate::tracking::{Known as KnownCallers, Tracking};
+use crate::tracking_place;
 use crate::webhook;
 use crate::{audit_export, first, http, notifier};
 use berth_blobs::Blobs;
@@ -25,6 +26,7 @@ use berth_node::{
     Accounts, CheckBook, Declared, Driver, EnergyCounters, GpuRecording, Inventory, Isolation,
     Known, Launcher, Mig, Mps, Nvidia, NvidiaMps, NvidiaPower, NvidiaSmi, Power, PowerCaps, Probe,
 };
+use berth_record::stop_rule;
 use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
 use berth_service::notify_address::NotifyAddresses;
@@ -36,8 +38,7 @@ use berth_service::{
     self as service, BlobBook, FigureOptions, HeavyReads, Home, JobHost, Service, TokenUse, Vault,
     admin, audit_end, blobs, figures, schedules,
 };
-use berth_store::{Backend, Store};
-use berth_tracker_store::TrackingStore;
+use berth_store::Store;
 use futures_util::future::LocalBoxFuture;
 use std::collections::BTreeMap;
 use std::io;
@@ -171,6 +172,7 @@ async fn lead(
         admin::refusals::begin(app.service.clone()),
         sessions::begin(app.service.clone()),
         blobs::begin(app.service.clone()),
+        stop_rule::begin(app.service.clone(), app.tracking.store.clone()),
     ];
     tasks.extend(app.audit_exports.iter().map(|export| {
         let (store, home) = (app.service.store.clone(), app.service.home.clone());
@@ -336,7 +338,7 @@ async fn start(
             }
         };
     // Only the replica that leads writes, as with the store.
-    let tracking = open_tracking(&url, &home, &store).await?;
+    let tracking = tracking_place::open(&home, &url, store.database()).await?;
     let service = Service::new(service::Parts {
         engine: running.handle.clone(),
         store,
@@ -379,21 +381,6 @@ async fn start(
         tracking: Tracking { store: Arc::new(tracking), known: KnownCallers::default() },
     });
     Ok(Begun { app, running, watch })
-}
-
-/// What is tracked: in a file of its own beside the server's SQLite database, or in a schema of its
-/// own of the server's PostgreSQL database.
-async fn open_tracking(url: &str, home: &Home, store: &Store) -> Result<TrackingStore, Error> {
-    let options = berth_tracker_store::Options::default();
-    let opened = match store.backend() {
-        Backend::Sqlite => {
-            let file = home.root().join("tracking.db");
-            let url = berth_store::sqlite_url(&file);
-            TrackingStore::open(&url, &url, Some(&file), &options).await
-        }
-        Backend::Postgres => TrackingStore::open(url, store.database(), None, &options).await,
-    };
-    opened.map_err(Error::Tracking)
 }
 
 /// The store of objects. A bucket is first asked when something is put there or got from there: a

@@ -47,6 +47,11 @@ impl Address {
     }
 }
 
+/// The address of a database as people may see it, without its password.
+pub fn shown_url(url: &str) -> Result<String> {
+    Address::parse(url).map(|address| address.shown)
+}
+
 fn file_of(url: &str) -> std::result::Result<PathBuf, &'static str> {
     if url.contains('?') {
         return Err("options after `?` are not for SQLite");

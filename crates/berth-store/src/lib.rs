@@ -22,9 +22,9 @@ mod table;
 mod value;
 mod writer;
 
-pub use address::{Backend, sqlite_url};
+pub use address::{Backend, shown_url, sqlite_url};
 pub use audit_keys::{AUDIT_KEY_LEN, AuditKeys};
-pub use backup::{Summary, restore, signing_keys};
+pub use backup::{Attachment, Summary, attached, restore, signing_keys};
 pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{

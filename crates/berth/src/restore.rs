@@ -41,6 +41,16 @@ pub fn run(args: &Restore) -> Result<()> {
     let restored =
         runtime.block_on(read).map_err(|error| Failure::new(Exit::Failed, up::chain(&error)))?;
     note(&format!("Read {} rows into {}.", restored.rows, restored.database));
+    match restored.tracked {
+        berth_server::Tracked::NotInBackup => note("The backup has no experiments and runs."),
+        berth_server::Tracked::Rows(rows) => {
+            note(&format!("{rows} more rows are its experiments, runs and models."));
+        }
+        berth_server::Tracked::Kept(database) => note(&format!(
+            "Kept the experiments, runs and models that were in {database}; those of the backup were not \
+             read. To have those of the backup, restore into an empty home."
+        )),
+    }
     if let Some(key) = restored.missing_key {
         note(&format!(
             "The backup has no key for its secrets: put the key at {} before the next start, or set the \

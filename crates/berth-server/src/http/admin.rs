@@ -121,5 +121,5 @@ async fn rotate_audit_key(
 }
 
 async fn backup(State(app): State<App>, Asking(caller): Asking) -> Answer<wire::BackupDone> {
-    Ok(Json(admin::backup::backup(&app.service, &caller).await?))
+    Ok(Json(admin::backup::backup(&app.service, &caller, &app.tracking).await?))
 }

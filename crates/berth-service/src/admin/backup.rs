@@ -7,14 +7,19 @@ use berth_api::{Code, wire};
 use berth_engine::Write;
 use berth_engine::clock;
 use berth_model::{Span, Time};
-use berth_store::{Batch, Summary};
+use berth_store::{Attachment, Batch, Summary};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Writes a backup beside the database. It holds at least all events up to the one it names.
-pub async fn backup(service: &Service, caller: &Caller) -> Result<wire::BackupDone, Fault> {
+/// Writes a backup beside the database, with what another store attaches. It holds at least all
+/// events up to the one it names.
+pub async fn backup(
+    service: &Service,
+    caller: &Caller,
+    attachment: &dyn Attachment,
+) -> Result<wire::BackupDone, Fault> {
     let seq = service.store.last_seq().await?;
-    let (path, summary) = write(service, clock::now()).await?;
+    let (path, summary) = write(service, clock::now(), attachment).await?;
     let file = tokio::fs::metadata(&path);
     let file = file.await.map_err(|error| fault::hidden(Code::Internal, &error))?;
     let path = path.display().to_string();
@@ -24,11 +29,15 @@ pub async fn backup(service: &Service, caller: &Caller) -> Result<wire::BackupDo
     Ok(wire::BackupDone { path, bytes: file.len(), seq })
 }
 
-/// Two people may want one in the same moment: each gets a file of their own.
-async fn write(service: &Service, mut at: Time) -> Result<(PathBuf, Summary), Fault> {
+/// Two admins may ask in the same moment: each gets a file of their own.
+async fn write(
+    service: &Service,
+    mut at: Time,
+    attachment: &dyn Attachment,
+) -> Result<(PathBuf, Summary), Fault> {
     loop {
         let path = service.home.backups().join(file_name(at));
-        match service.store.backup(&path).await {
+        match service.store.backup_with(&path, Some(attachment)).await {
             Err(berth_store::Error::Exists { .. }) => at = at + Span::ms(1),
             written => return Ok((path, written?)),
         }

@@ -11,7 +11,9 @@ use sqlx::any::AnyRow;
 use sqlx::error::BoxDynError;
 use sqlx::{AssertSqlSafe, query_with};
 
-pub(super) const FORMAT: u32 = 1;
+/// The newest format. A backup with nothing attached has the first, which older versions read.
+pub(super) const FORMAT: u32 = 2;
+const PLAIN: u32 = 1;
 
 /// Rows read at a time.
 const PAGE: usize = 500;
@@ -22,6 +24,9 @@ const PAGE: usize = 500;
 pub(super) struct Header {
     pub berth_backup: u32,
     pub schema: i64,
+    /// What follows the last line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<String>,
     pub tables: Vec<Shape>,
 }
 
@@ -47,9 +52,11 @@ pub(super) enum ColumnType {
 }
 
 impl Header {
-    pub fn current() -> Header {
+    pub fn current(attached: Option<&str>) -> Header {
         let tables = TABLES.iter().map(Shape::of).collect();
-        Header { berth_backup: FORMAT, schema: schema::NEWEST, tables }
+        let berth_backup = if attached.is_some() { FORMAT } else { PLAIN };
+        let attached = attached.map(str::to_owned);
+        Header { berth_backup, schema: schema::NEWEST, attached, tables }
     }
 
     pub fn shape(&self, table: &str) -> Option<&Shape> {

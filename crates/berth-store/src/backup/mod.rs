@@ -1,11 +1,13 @@
-//! A backup is one file that either database can be made from: a line that tells the shape of the
-//! tables, a line for each row, and a last line with a checksum over all before it.
+//! A backup is one file that either database can be made from: a line with the shape of the tables,
+//! a line for each row, and a last line with a checksum over all before it. After that line the rows
+//! of another store may follow, in a form of their own.
 
 mod format;
 mod restore;
 mod write;
 
-pub use restore::{restore, signing_keys};
+pub use restore::{attached, restore, signing_keys};
+pub use write::Attachment;
 
 use crate::read::AuditCheck;
 

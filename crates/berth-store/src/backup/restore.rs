@@ -161,16 +161,36 @@ async fn examine(path: &Path) -> Result<(Header, Footer)> {
         return Err(bad("its first line is damaged"));
     }
     let mut checksum = Checksum::new();
-    let mut last = first;
-    while let Some(line) = next_line(&mut lines, path).await? {
-        checksum.add(&last);
-        last = line;
-    }
+    checksum.add(&first);
+    let last = loop {
+        let line = next_line(&mut lines, path).await?.ok_or_else(|| bad("its end is missing"))?;
+        if !is_row(&line) {
+            break line;
+        }
+        checksum.add(&line);
+    };
     let footer: Footer = serde_json::from_str(&last).map_err(|_| bad("its end is missing"))?;
     if checksum.footer() != footer {
         return Err(bad("its checksum is wrong"));
     }
-    Ok((header, footer))
+    let more = next_line(&mut lines, path).await?.is_some();
+    match (&header.attached, more) {
+        (Some(name), false) => Err(bad(&format!("its part with {name} is missing"))),
+        (None, true) => Err(bad("something follows its end")),
+        _ => Ok((header, footer)),
+    }
+}
+
+/// The lines after the last line of this store's rows, if the backup has what is called so.
+pub async fn attached(path: &Path, name: &str) -> Result<Option<Lines<BufReader<File>>>> {
+    let (header, _) = examine(path).await?;
+    if header.attached.as_deref() != Some(name) {
+        return Ok(None);
+    }
+    let mut lines = open(path).await?;
+    next_line(&mut lines, path).await?;
+    while next_line(&mut lines, path).await?.is_some_and(|line| is_row(&line)) {}
+    Ok(Some(lines))
 }
 
 /// The last line is an object, not a row.

@@ -9,25 +9,45 @@ use sqlx::AnyConnection;
 use sqlx::{Connection, query};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use tokio::fs::{self, File, OpenOptions};
 use tokio::io::{AsyncWriteExt, BufWriter};
 
 const READ: &str = "read it for a backup";
 
+/// The rows of another store, which follow in the file of a backup.
+pub trait Attachment: Send + Sync {
+    /// What it is, for the first line of the backup.
+    fn name(&self) -> &str;
+    fn write<'a>(
+        &'a self,
+        file: &'a mut BufWriter<File>,
+    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
+}
+
 impl Store {
     /// Writes everything, as it is at one moment, into a new file that only its owner can read.
     /// Others go on reading and writing meanwhile. There is a whole file in the end, or none.
     pub async fn backup(&self, path: &Path) -> Result<Summary> {
+        self.backup_with(path, None).await
+    }
+
+    /// The same, followed by the rows of another store. These are of a moment a little later.
+    pub async fn backup_with(
+        &self,
+        path: &Path,
+        attachment: Option<&dyn Attachment>,
+    ) -> Result<Summary> {
         let audit = self.verify_audit().await?;
         if fs::try_exists(path).await.map_err(|error| Error::io("look at", path, error))? {
             return Err(Error::Exists { path: path.to_owned() });
         }
         let part = beside(path);
-        let written = self.write_part(&part).await;
+        let written = self.write_part(&part, attachment).await;
         let footer = match written {
             Ok(footer) => footer,
             Err(error) => {
-                // What is left of it is of no use to anybody, and the first error tells more.
+                // An unfinished backup is of no use, and the first error says more.
                 let _ = fs::remove_file(&part).await;
                 return Err(error);
             }
@@ -36,7 +56,7 @@ impl Store {
         Ok(Summary { rows: footer.rows, sha256: footer.sha256, audit })
     }
 
-    async fn write_part(&self, part: &Path) -> Result<Footer> {
+    async fn write_part(&self, part: &Path, attachment: Option<&dyn Attachment>) -> Result<Footer> {
         let failed = |error| Error::io("write the backup", part, error);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -50,10 +70,19 @@ impl Store {
         };
         let begun = query(begin).execute(&mut connection).await;
         begun.map_err(|source| self.error(READ, source))?;
-        self.export(&mut connection, &Header::current(), &mut sink, part).await?;
+        let header = Header::current(attachment.map(Attachment::name));
+        self.export(&mut connection, &header, &mut sink, part).await?;
         // The transaction changed nothing: leaving it is enough.
         let _ = connection.close().await;
-        sink.close().await.map_err(failed)
+        let (footer, mut file) = sink.end().await.map_err(failed)?;
+        if let Some(file) = &mut file {
+            if let Some(attachment) = attachment {
+                attachment.write(file).await.map_err(failed)?;
+            }
+            file.flush().await.map_err(failed)?;
+            file.get_ref().sync_all().await.map_err(failed)?;
+        }
+        Ok(footer)
     }
 
     /// Hands every row to the sink, in an order that depends on the rows alone.
@@ -102,15 +131,14 @@ impl Sink {
         Ok(())
     }
 
-    async fn close(self) -> io::Result<Footer> {
+    /// Writes the last line.
+    async fn end(mut self) -> io::Result<(Footer, Option<BufWriter<File>>)> {
         let footer = self.checksum.footer();
-        if let Some(mut file) = self.file {
+        if let Some(file) = &mut self.file {
             file.write_all(serde_json::to_string(&footer)?.as_bytes()).await?;
             file.write_all(b"\n").await?;
-            file.flush().await?;
-            file.get_ref().sync_all().await?;
         }
-        Ok(footer)
+        Ok((footer, self.file))
     }
 }
 

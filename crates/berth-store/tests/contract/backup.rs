@@ -1,10 +1,13 @@
 use crate::documents::{people, secret};
 use crate::place::{Place, audit, cost, job, lease, on_both, options, ticks};
 use berth_model::{JobId, Snapshot, Time};
-use berth_store::{AuditCheck, Error, JobFilter, Store, Summary, restore};
+use berth_store::{Attachment, AuditCheck, Error, JobFilter, Store, Summary, attached, restore};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::pin::Pin;
+use tokio::fs::File;
+use tokio::io::{AsyncWriteExt, BufWriter};
 
 on_both!(
     a_backup_restores_into_either_database,
@@ -13,6 +16,7 @@ on_both!(
     a_damaged_backup_is_refused,
     a_backup_restores_only_into_an_empty_database,
     a_backup_holds_every_table,
+    what_is_attached_follows_the_rows_and_is_missed_if_it_is_gone,
 );
 
 async fn fill(store: &Store) {
@@ -135,6 +139,49 @@ async fn a_backup_restores_only_into_an_empty_database(place: Place) {
     let target = Place::sqlite();
     target.open().await;
     restore(&path, &target.url, options()).await.unwrap();
+}
+
+struct Lines(&'static str);
+
+impl Attachment for Lines {
+    fn name(&self) -> &str {
+        "words"
+    }
+
+    fn write<'a>(
+        &'a self,
+        file: &'a mut BufWriter<File>,
+    ) -> Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + 'a>> {
+        Box::pin(file.write_all(self.0.as_bytes()))
+    }
+}
+
+async fn what_is_attached_follows_the_rows_and_is_missed_if_it_is_gone(place: Place) {
+    let path = place.file("backup");
+    let store = place.open().await;
+    fill(&store).await;
+    let words = Lines("one\n[two]\n");
+    let summary = store.backup_with(&path, Some(&words)).await.unwrap();
+    let mut lines = attached(&path, "words").await.unwrap().expect("they are attached");
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("one"));
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("[two]"));
+    assert_eq!(lines.next_line().await.unwrap(), None);
+    assert!(attached(&path, "other").await.unwrap().is_none());
+    assert_eq!(restore(&path, &Place::sqlite().url, options()).await.unwrap(), summary);
+    let text = fs::read_to_string(&path).unwrap();
+    let cut = place.file("cut");
+    fs::write(&cut, text.strip_suffix(words.0).unwrap()).unwrap();
+    let error = restore(&cut, &Place::sqlite().url, options()).await.unwrap_err();
+    assert!(error.to_string().contains("its part with words is missing"), "{error}");
+    // A backup with nothing attached ends with its rows, and has the form of older versions.
+    let plain = place.file("plain");
+    store.backup(&plain).await.unwrap();
+    assert!(attached(&plain, "words").await.unwrap().is_none());
+    let text = fs::read_to_string(&plain).unwrap();
+    assert!(text.starts_with("{\"berth_backup\":1,"), "{text}");
+    fs::write(&cut, format!("{text}more\n")).unwrap();
+    let error = restore(&cut, &Place::sqlite().url, options()).await.unwrap_err();
+    assert!(matches!(error, Error::BadBackup { .. }), "{error}");
 }
 
 /// A table that somebody adds and forgets here would be lost by every restore.

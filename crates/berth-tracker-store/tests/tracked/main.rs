@@ -2,6 +2,7 @@
 
 mod place;
 
+mod backup;
 mod docs;
 mod runs;
 mod search;

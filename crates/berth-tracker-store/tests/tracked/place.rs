@@ -7,14 +7,16 @@ use berth_tracker::{
 };
 use berth_tracker_store::{Options, TrackingStore};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// A place for the tables, gone with it.
 pub struct Place {
     url: String,
-    folder: TempDir,
-    is_file: bool,
+    /// Of a SQLite database.
+    file: Option<PathBuf>,
+    _folder: Option<TempDir>,
 }
 
 /// Runs each test on both databases, under the names `sqlite::…` and `postgres::…`.
@@ -39,21 +41,25 @@ pub(crate) use on_both;
 impl Place {
     pub fn sqlite() -> Place {
         let folder = TempDir::with_prefix("berth-tracking-").unwrap();
-        let url = format!("sqlite://{}", folder.path().join("tracking.db").display());
-        Place { url, folder, is_file: true }
+        let file = folder.path().join("tracking.db");
+        let url = format!("sqlite://{}", file.display());
+        Place { url, file: Some(file), _folder: Some(folder) }
     }
 
     pub fn postgres() -> Place {
         static SERVER: OnceLock<Postgres> = OnceLock::new();
         let url = SERVER.get_or_init(Postgres::start).database();
-        let folder = TempDir::with_prefix("berth-tracking-").unwrap();
-        Place { url, folder, is_file: false }
+        Place { url, file: None, _folder: None }
     }
 
     pub async fn open(&self) -> TrackingStore {
-        let file = self.folder.path().join("tracking.db");
-        let file = self.is_file.then_some(file.as_path());
-        TrackingStore::open(&self.url, "a test", file, &Options::default()).await.unwrap()
+        let (url, shown, file) = self.place();
+        TrackingStore::open(url, shown, file, &Options::default()).await.unwrap()
+    }
+
+    /// Its address, how that is shown, and its file.
+    pub fn place(&self) -> (&str, &str, Option<&Path>) {
+        (&self.url, "a test", self.file.as_deref())
     }
 }
 

@@ -1,5 +1,6 @@
 //! A database that is lost comes back from a backup.
 
+use super::http::Request;
 use super::server::{Server, until};
 
 fn remove_database(server: &Server) {
@@ -44,6 +45,44 @@ fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
     server.run_ok(&["run", "--name", "next", "-g", "1", "--", "true"]);
     let next = server.json(&["ps", "--all", "next"]);
     assert_eq!(next["jobs"][0]["id"], "3", "the number of what came after the backup is used up");
+}
+
+/// Experiments and runs are in a file of their own, and in the same backup.
+#[test]
+fn experiments_and_runs_come_back_with_the_backup() {
+    let mut server = Server::start(&["--gpus", "1xL4"]);
+    let ask = |server: &Server, path: &str, body: &serde_json::Value| {
+        let path = format!("/api/2.0/mlflow/{path}");
+        let token = server.token();
+        let request = Request::new("POST", path).token(Some(&token)).json(body);
+        let answer = request.send(&server.url);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    };
+    let run = ask(&server, "runs/create", &serde_json::json!({ "run_name": "kept" }));
+    let id = run["run"]["info"]["run_id"].clone();
+    let point = serde_json::json!({ "run_id": id, "key": "loss", "value": 0.5, "timestamp": 1 });
+    ask(&server, "runs/log-metric", &point);
+    let backup = server.run_ok(&["backup"]).trim().to_owned();
+    ask(&server, "runs/create", &serde_json::json!({ "run_name": "later" }));
+
+    server.kill();
+    remove_database(&server);
+    for name in ["tracking.db", "tracking.db-wal", "tracking.db-shm"] {
+        let _ = std::fs::remove_file(server.home.path().join(name));
+    }
+    let home = server.home.path().display().to_string();
+    let restored = server.berth(&["restore", backup.as_str(), "--home", home.as_str()]);
+    let said = String::from_utf8_lossy(&restored.stderr).into_owned();
+    assert!(restored.status.success() && said.contains("experiments, runs and models"), "{said}");
+    server.start_again();
+
+    let all = serde_json::json!({ "experiment_ids": ["0"] });
+    let found = ask(&server, "runs/search", &all);
+    let runs = found["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 1, "{found}");
+    assert_eq!(runs[0]["info"]["run_name"], "kept");
+    assert_eq!(runs[0]["data"]["metrics"][0]["value"], 0.5);
 }
 
 /// The lines that a job wrote into a file of its folder.
