@@ -40,6 +40,7 @@ const ROUTES: &[&str] = &[
     "budget_forecast",
     "list_volumes",
     "list_audit",
+    "experiment_returns",
     "lineage",
     "run_recipe",
     "get_world",

@@ -19,6 +19,7 @@ mod health;
 mod identity;
 mod jobs;
 mod limits;
+mod lineage;
 mod metrics;
 mod metrics_alerts;
 mod metrics_audit;
@@ -36,6 +37,7 @@ mod openapi;
 mod page;
 mod portal;
 mod request_id;
+mod returns;
 mod session;
 mod streams;
 mod trace;
@@ -93,9 +95,11 @@ fn handler(route: &Route) -> MethodRouter<App> {
         health::handler,
         identity::handler,
         jobs::handler,
+        lineage::handler,
         metrics::handler,
         money::handler,
         openapi::handler,
+        returns::handler,
         session::handler,
         volumes::handler,
     ];

@@ -46,6 +46,14 @@ pub(crate) async fn pin(
             }
         })?;
         let version = DataVersion { name: row.name, version: Some(row.version) };
+        // A file that repeats a run says which content it wants.
+        if let Some(wanted) = data.hash.filter(|wanted| wanted.as_str() != row.hash) {
+            return Err(Pinned::Refused(format!(
+                "{version} of team {team} has the hash {} now, and the job file wants {wanted}; \
+                 push that content again, or leave `#{wanted}` out",
+                row.hash
+            )));
+        }
         *source = DataRef { version, hash: row.hash.parse().ok() }.to_string();
     }
     let changed: &mut RunSpec = Arc::make_mut(run);

@@ -246,6 +246,7 @@ impl Known<'_> {
             "cost_series" => self.table::<wire::CostSeries>().query::<wire::CostSeriesQuery>(),
             "cost_rows" => self.table::<wire::CostLines>().query::<wire::CostRowsQuery>(),
             "cost_idle" => self.table::<wire::CostIdle>().query::<wire::CostIdleQuery>(),
+            "experiment_returns" => self.one::<wire::Returns>().query::<wire::ReturnsQuery>(),
             "budget_forecast" => self.one::<wire::BudgetForecast>(),
             "list_budgets" => self.items::<wire::Budget>(),
             "set_budget" => {
@@ -325,6 +326,8 @@ impl Known<'_> {
                 let shape = self.one::<wire::Storage>();
                 self.may_take::<wire::StorageSet>(shape)
             }
+            "lineage" => self.one::<wire::Lineage>().query::<wire::LineageQuery>(),
+            "run_recipe" => self.one::<wire::Recipe>().query::<wire::RecipeQuery>(),
             "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),
             "create_volume" => self.one::<wire::Volume>(),
             "delete_volume" => Self::done().query::<wire::VolumeDelete>(),

@@ -1,0 +1,52 @@
+//! Jobs, data and rights, which the tracking store knows nothing of.
+
+use berth_engine::Detail;
+use berth_model::{DataRef, JobId, RunSpec};
+use berth_service::Fault;
+use berth_store::{DataVersionRow, JobRow};
+
+/// A job, with what the caller may know of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub row: JobRow,
+    pub detail: Option<Detail>,
+    /// The caller may see it.
+    pub visible: bool,
+    pub cost_micros: i64,
+    pub gpu_ms: i64,
+}
+
+impl Job {
+    pub fn run(&self) -> Option<&RunSpec> {
+        self.detail.as_ref().and_then(|detail| detail.workload.run()).map(|run| &**run)
+    }
+
+    /// The data that it was submitted with.
+    pub fn data(&self) -> Vec<(String, DataRef)> {
+        let Some(run) = self.run() else { return Vec::new() };
+        run.data
+            .iter()
+            .filter_map(|(path, data)| Some((path.clone(), data.parse().ok()?)))
+            .collect()
+    }
+
+    /// The image that its containers ran in.
+    pub fn image(&self) -> Option<&str> {
+        Some(&self.run()?.container.as_ref()?.image)
+    }
+}
+
+/// What Berth knows beside the tracking store, as far as the caller may see it.
+pub(crate) trait Known: Sync {
+    /// Whether the caller may read what the team tracks.
+    fn reads(&self, team: &str) -> bool;
+    /// Whether the caller may read the data of the team.
+    fn reads_data(&self, team: &str) -> bool;
+    fn job(&self, id: JobId) -> impl Future<Output = Result<Option<Job>, Fault>> + Send;
+    /// All versions of a team's data; those of one name where it is given.
+    fn versions(
+        &self,
+        team: &str,
+        name: Option<&str>,
+    ) -> impl Future<Output = Result<Vec<DataVersionRow>, Fault>> + Send;
+}

@@ -1,0 +1,52 @@
+//! The jobs and data of a server.
+
+use super::known::{Job, Known};
+use berth_api::access::Permission;
+use berth_api::wire;
+use berth_model::{JobId, Time};
+use berth_service::money::cost;
+use berth_service::{Caller, Fault, Service};
+use berth_store::DataVersionRow;
+
+pub(crate) struct Live<'a> {
+    pub service: &'a Service,
+    pub caller: &'a Caller,
+}
+
+impl Known for Live<'_> {
+    fn reads(&self, team: &str) -> bool {
+        self.caller.may(Permission::LogsRead, Some(team), None)
+    }
+
+    fn reads_data(&self, team: &str) -> bool {
+        self.caller.may(Permission::DataRead, Some(team), None)
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>, Fault> {
+        let Some(row) = self.service.store.job(id).await? else { return Ok(None) };
+        let (team, user) = (Some(row.team.as_str()), Some(row.user.as_str()));
+        let visible = self.caller.may(Permission::JobsRead, team, user);
+        let detail = serde_json::from_str(&row.detail).ok();
+        let mut job = Job { detail, visible, cost_micros: row.cost.0, gpu_ms: 0, row };
+        if !visible {
+            return Ok(Some(job));
+        }
+        // What is old is kept by the day, so only the job may limit what is added up.
+        let query = wire::CostQuery {
+            by: Some("job".to_owned()),
+            from: Some(Time(0).into()),
+            job: Some(id.to_string()),
+            ..wire::CostQuery::default()
+        };
+        let spent = cost::list(self.service, self.caller, query).await?;
+        if !spent.rows.is_empty() {
+            job.cost_micros = spent.total_micros;
+            job.gpu_ms = spent.rows.iter().map(|row| row.gpu_ms).sum();
+        }
+        Ok(Some(job))
+    }
+
+    async fn versions(&self, team: &str, name: Option<&str>) -> Result<Vec<DataVersionRow>, Fault> {
+        Ok(self.service.store.data_versions(team, name).await?)
+    }
+}
