@@ -16,6 +16,7 @@ mod restore;
 mod serve;
 mod tls;
 mod tracking;
+mod tracking_clean;
 mod tracking_place;
 mod webhook;
 

@@ -9,6 +9,7 @@ use crate::oidc::Oidc;
 use crate::options::{BlobOptions, Options, Place, Stage, Started, Tell};
 use crate::tls::Tls;
 use crate::tracking::{Known as KnownCallers, Tracking};
+use crate::tracking_clean;
 use crate::tracking_place;
 use crate::webhook;
 use crate::{audit_export, first, http, notifier};
@@ -26,6 +27,7 @@ use berth_node::{
     Accounts, CheckBook, Declared, Driver, EnergyCounters, GpuRecording, Inventory, Isolation,
     Known, Launcher, Mig, Mps, Nvidia, NvidiaMps, NvidiaPower, NvidiaSmi, Power, PowerCaps, Probe,
 };
+use berth_record::runs::{self, Runs};
 use berth_record::stop_rule;
 use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
@@ -173,7 +175,10 @@ async fn lead(
         sessions::begin(app.service.clone()),
         blobs::begin(app.service.clone()),
         stop_rule::begin(app.service.clone(), app.tracking.store.clone()),
+        runs::begin(app.tracking.runs.clone()),
     ];
+    let tracked = app.tracking.store.clone();
+    tasks.extend(tracking_clean::begin(app.service.clone(), tracked, options.keep_deleted_runs));
     tasks.extend(app.audit_exports.iter().map(|export| {
         let (store, home) = (app.service.store.clone(), app.service.home.clone());
         audit_export::begin(export.clone(), store, home, options.node.clone())
@@ -368,6 +373,8 @@ async fn start(
     let connections = door.connections().clone();
     let figures = client_figures;
     let (public_url, oidc) = (options.public_url.clone(), oidc(options)?);
+    let tracking = Arc::new(tracking);
+    let runs = Runs::new(service.clone(), tracking.clone());
     let app = App::new(Parts {
         service,
         machine,
@@ -378,7 +385,7 @@ async fn start(
         connections,
         public_url,
         oidc,
-        tracking: Tracking { store: Arc::new(tracking), known: KnownCallers::default() },
+        tracking: Tracking { store: tracking, runs, known: KnownCallers::default() },
     });
     Ok(Begun { app, running, watch })
 }

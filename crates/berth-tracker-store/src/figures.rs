@@ -9,6 +9,9 @@ pub struct Figures {
     pub(crate) changes: AtomicU64,
     pub(crate) points: AtomicU64,
     pub(crate) commit_micros: AtomicU64,
+    pub(crate) removed_runs: AtomicU64,
+    pub(crate) removed_experiments: AtomicU64,
+    pub(crate) removed_points: AtomicU64,
 }
 
 impl Figures {
@@ -38,6 +41,21 @@ impl Figures {
     /// Points of metrics in them.
     pub fn points(&self) -> u64 {
         Figures::read(&self.points)
+    }
+
+    /// Deleted runs that were removed for good.
+    pub fn removed_runs(&self) -> u64 {
+        Figures::read(&self.removed_runs)
+    }
+
+    /// Deleted experiments that were removed for good.
+    pub fn removed_experiments(&self) -> u64 {
+        Figures::read(&self.removed_experiments)
+    }
+
+    /// Points of removed runs.
+    pub fn removed_points(&self) -> u64 {
+        Figures::read(&self.removed_points)
     }
 
     /// How long the groups took, all together.

@@ -24,3 +24,4 @@ pub use database::{Backend, Options};
 pub use error::OpenError;
 pub use figures::Figures;
 pub use store::TrackingStore;
+pub use writer::{Clean, Cleaned, Removal};

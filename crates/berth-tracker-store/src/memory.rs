@@ -54,6 +54,17 @@ impl Memory {
         all.by_number.insert(experiment.no, Arc::new(experiment));
     }
 
+    pub fn forget_experiment(&self, no: i64) {
+        let all = &mut *write(&self.experiments);
+        if let Some(gone) = all.by_number.remove(&no) {
+            all.by_name.remove(&(gone.team.clone(), gone.name.clone()));
+        }
+    }
+
+    pub fn forget_head(&self, id: &str) {
+        write(&self.heads).remove(id);
+    }
+
     pub fn head(&self, id: &str) -> Option<RunHead> {
         read(&self.heads).get(id).cloned()
     }

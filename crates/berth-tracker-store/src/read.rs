@@ -4,6 +4,7 @@ use crate::database::Backend;
 use crate::error::failed;
 use crate::memory::Memory;
 use crate::rows::{Bind, arguments, numbers};
+use crate::writer::{Removal, removal};
 use berth_tracker::{
     Dataset, DatasetSummary, DocKey, Error, Input, Kind, Latest, Load, ModelMetric, Point, ReadBy,
     Run, RunHead, RunModel, pairs_of_json,
@@ -97,6 +98,14 @@ impl Reader<'_> {
         let rows = self.rows(sql, vec![Bind::Int(kind as i64), Bind::from(name)]).await;
         let found = rows.and_then(|rows| rows.first().map(doc).transpose());
         found.map_err(|error| failed("read a document", &error))
+    }
+
+    pub async fn removals(&self, most: u32) -> Read<Vec<Removal>> {
+        let sql = "SELECT kind, no, experiment, team, path FROM removals WHERE done = 0 \
+                   ORDER BY kind DESC, no LIMIT ?";
+        let rows = self.rows(sql, vec![Bind::Int(most.into())]).await;
+        let read = rows.and_then(|rows| rows.iter().map(removal).collect());
+        read.map_err(|error| failed("read removals", &error))
     }
 
     pub async fn head(&self, id: &str) -> Read<Option<RunHead>> {

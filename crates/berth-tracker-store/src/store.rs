@@ -5,7 +5,7 @@ use crate::error::OpenError;
 use crate::figures::Figures;
 use crate::memory::Memory;
 use crate::read::{self, Reader};
-use crate::writer::{Change, MOST_WAITING, Message, Writer, stopped};
+use crate::writer::{Change, Clean, Cleaned, MOST_WAITING, Message, Removal, Writer, stopped};
 use berth_tracker::{
     Best, BestQuery, Code, DatasetSummary, DocChange, DocKey, Error, Experiment, Fut, HistoryQuery,
     Kind, Load, ModelMetric, NewerQuery, Point, ReachedQuery, ReadBy, Run, RunChange, RunHead,
@@ -87,6 +87,17 @@ impl TrackingStore {
             let _ = writer.await;
         }
         self.readers.close().await;
+    }
+
+    /// Carries out one step of removing deleted runs and experiments for good.
+    pub async fn clean(&self, step: Clean) -> Result<Cleaned, Error> {
+        let done = self.change(Change::Clean(step)).await?;
+        serde_json::from_slice(&done).map_err(|why| Error::internal(why.to_string()))
+    }
+
+    /// Removals that are under way.
+    pub async fn removals(&self, most: u32) -> Result<Vec<Removal>, Error> {
+        self.reader().removals(most).await
     }
 
     fn reader(&self) -> Reader<'_> {

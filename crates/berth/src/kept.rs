@@ -24,6 +24,16 @@ pub fn keep(flag: &str, text: &str) -> Result<Option<Span>> {
     span.map(Some).ok_or_else(|| Failure::usage(wrong()))
 }
 
+/// The same, where it may also be no time at all.
+pub fn keep_any(flag: &str, text: &str) -> Result<Option<Span>> {
+    if text == FOREVER {
+        return Ok(None);
+    }
+    let span = text.parse::<Span>().ok().filter(|span| span.0 >= 0);
+    let wrong = || format!("{flag}: found `{text}`, expected a time such as 30d, or forever");
+    span.map(Some).ok_or_else(|| Failure::usage(wrong()))
+}
+
 /// Nothing for what may be as large as it likes.
 pub fn keep_size(flag: &str, text: &str) -> Result<Option<Bytes>> {
     if text == "all" {

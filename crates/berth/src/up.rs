@@ -3,7 +3,7 @@
 use crate::blob_flags::{BlobFlags, size};
 use crate::fail::{Exit, Failure, Result};
 use crate::figure_flags::KeepFigureFlags;
-use crate::kept::{FOREVER, entry, keep, keep_size};
+use crate::kept::{FOREVER, entry, keep, keep_any, keep_size};
 use crate::sign_in_flags::SignInFlags;
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name};
@@ -28,6 +28,7 @@ const KEEP: &str = "90d";
 /// And the output of ended jobs.
 const KEEP_OUTPUT: &str = "30d";
 const KEEP_OUTPUT_SIZE: &str = "50GB";
+const KEEP_DELETED_RUNS: &str = "30d";
 const FIGURES_EVERY: &str = "5s";
 const DATA_CACHE: &str = "500GB";
 
@@ -156,6 +157,11 @@ pub struct Serving {
     #[arg(long, value_name = "N", default_value_t = ConnectionLimits::PER_ADDRESS as u32,
         value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS_PER_ADDRESS")]
     pub max_connections_per_address: u32,
+    /// How long to keep deleted experiments and runs, which can be restored until then, such as 30d,
+    /// or `forever`; runs that a version of a model names stay
+    #[arg(long, value_name = "TIME", default_value = KEEP_DELETED_RUNS,
+        env = "BERTH_KEEP_DELETED_RUNS")]
+    pub keep_deleted_runs: String,
     #[command(flatten)]
     pub blobs: BlobFlags,
     #[command(flatten)]
@@ -322,6 +328,8 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
             up.max_connections_per_address == ConnectionLimits::PER_ADDRESS as u32,
         ),
     ];
+    let kept = up.keep_deleted_runs.clone();
+    config.push(entry("keep-deleted-runs", kept, up.keep_deleted_runs == KEEP_DELETED_RUNS));
     config.extend(up.blobs.config());
     config.extend(up.sign_in.config());
     config.extend(more);
@@ -340,6 +348,7 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         prices: prices(up)?,
         keep: keep("--keep", &up.keep)?,
         blobs: up.blobs.options()?,
+        keep_deleted_runs: keep_any("--keep-deleted-runs", &up.keep_deleted_runs)?,
         sessions: up.sign_in.sessions()?,
         public_url: up.sign_in.public_url()?,
         oidc: up.sign_in.oidc(),

@@ -1,4 +1,4 @@
-//! Figures about what is tracked.
+//! Figures about the store of experiments, runs and models.
 
 use super::metrics::Page;
 use crate::app::App;
@@ -14,6 +14,12 @@ impl Page {
         self.count("tracking_changes", help, figures.changes());
         let help = "Points of metrics that were logged";
         self.count("tracking_points", help, figures.points());
+        let help = "Deleted runs that were removed for good";
+        self.count("tracking_removed_runs", help, figures.removed_runs());
+        let help = "Deleted experiments that were removed for good";
+        self.count("tracking_removed_experiments", help, figures.removed_experiments());
+        let help = "Points of metrics of removed runs";
+        self.count("tracking_removed_points", help, figures.removed_points());
         let help = "Time that writing groups of changes took, in seconds";
         let seconds = figures.commit_micros() as f64 / 1e6;
         self.foreign_count("berth_tracking_commit_seconds", help, seconds);

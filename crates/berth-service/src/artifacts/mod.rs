@@ -9,6 +9,7 @@ pub use list::{Entry, list};
 pub use multipart::{Parts, abort, complete, create, keep_part, may_send_part, write_part};
 pub use path::ArtifactPath;
 
+use crate::audit::server_audit;
 use crate::blobs::{self, ARTIFACT, Begun, Target};
 use crate::caller::Caller;
 use crate::checks;
@@ -18,11 +19,14 @@ use berth_api::Code;
 use berth_api::access::Permission;
 use berth_blobs::{BlobId, Content, Placed};
 use berth_store::{BlobNameRow, NamesQuery};
+use bytes::Bytes;
 use serde_json::json;
 use std::ops::Range;
 
 /// Names that one deletion takes away.
 const MOST_DELETED: u32 = 100_000;
+/// Names that the server takes away in one transaction when it removes a folder itself.
+const AT_ONCE: u32 = 5_000;
 
 /// An artifact that is there.
 #[derive(Debug, Clone)]
@@ -117,6 +121,46 @@ async fn must_be_free(service: &Service, path: &ArtifactPath) -> Result<(), Faul
 pub async fn finish(service: &Service, caller: &Caller, begun: Begun) -> Result<Placed, Fault> {
     let (target, whole) = begun.finish().await?;
     blobs::keep(service, caller, target, whole).await
+}
+
+/// Keeps an artifact that the server itself has made. No person asked for it, so the audit log does not
+/// tell of it.
+pub async fn put_as_server(
+    service: &Service,
+    caller: &Caller,
+    path: &ArtifactPath,
+    content: Bytes,
+) -> Result<(), Fault> {
+    let mut begun = begin(service, caller, path, Some(content.len() as u64)).await?;
+    begun.target.is_noted = false;
+    let begun = begun.write(service, content).await?;
+    finish(service, caller, begun).await.map(drop)
+}
+
+/// Whether there is an artifact of that name. It is not asked whether its content is there.
+pub async fn is_there(service: &Service, path: &ArtifactPath) -> Result<bool, Fault> {
+    let row = service.store.get::<BlobNameRow>((&path.team, ARTIFACT, &path.name)).await?;
+    Ok(row.is_some())
+}
+
+/// Removes the names of all files in a folder, in the server's own name. Says how many there were.
+pub async fn remove_folder(service: &Service, team: &str, folder: &str) -> Result<usize, Fault> {
+    let prefix = format!("{folder}/");
+    let mut removed = 0;
+    loop {
+        let query =
+            NamesQuery { team, kind: ARTIFACT, prefix: &prefix, after: None, limit: AT_ONCE };
+        let rows = service.store.blob_names(query).await?;
+        if rows.is_empty() {
+            return Ok(removed);
+        }
+        let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
+        let target = format!("artifact {folder} of {team}");
+        let mut audit = server_audit("berth", "artifact_delete", target);
+        audit.detail = json!({ "files": rows.len(), "bytes": bytes }).to_string();
+        blobs::drop_names(service, audit, &rows).await?;
+        removed += rows.len();
+    }
 }
 
 /// Deletes a file, or a folder with all that is in it. Says how many files there were.

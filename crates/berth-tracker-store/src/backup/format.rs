@@ -80,6 +80,18 @@ pub const TABLES: &[Table] = &[
             ("value", INT),
         ],
     ),
+    (
+        "removals",
+        2,
+        &[
+            ("kind", INT),
+            ("no", INT),
+            ("experiment", INT),
+            ("team", TEXT),
+            ("path", TEXT),
+            ("done", INT),
+        ],
+    ),
 ];
 
 /// The first line. It names the columns, so that a later version of Berth can read it.

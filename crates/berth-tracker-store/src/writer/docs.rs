@@ -21,6 +21,14 @@ fn key_binds(key: &DocKey) -> Vec<Bind> {
 }
 
 impl Writer {
+    pub(super) async fn remove_doc(
+        &mut self,
+        connection: &mut AnyConnection,
+        key: &DocKey,
+    ) -> sqlx::Result<()> {
+        execute(connection, self.backend(), REMOVE, key_binds(key)).await.map(drop)
+    }
+
     pub(super) async fn apply_docs(
         &mut self,
         connection: &mut AnyConnection,
@@ -38,8 +46,11 @@ impl Writer {
         };
         // What is gone first: a new name may be an old one.
         for (key, doc) in docs.changes() {
+            if key.kind == Kind::ModelVersion {
+                self.named = None;
+            }
             if doc.is_none() {
-                execute(connection, self.backend(), REMOVE, key_binds(key)).await?;
+                self.remove_doc(connection, key).await?;
             }
         }
         for (key, doc) in docs.changes() {

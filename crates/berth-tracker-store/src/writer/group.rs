@@ -20,6 +20,10 @@ pub(crate) struct Group {
     pub experiments: Vec<Experiment>,
     pub heads: Vec<RunHead>,
     pub names: Vec<(i64, String)>,
+    /// Runs by id, and experiments by number, that are no longer there.
+    pub gone: Vec<String>,
+    pub gone_experiments: Vec<i64>,
+    pub gone_points: u64,
 }
 
 impl Group {
@@ -92,6 +96,12 @@ impl Group {
         }
         for (no, name) in &self.names {
             memory.put_key_name(*no, name);
+        }
+        for id in &self.gone {
+            memory.forget_head(id);
+        }
+        for no in &self.gone_experiments {
+            memory.forget_experiment(*no);
         }
     }
 }

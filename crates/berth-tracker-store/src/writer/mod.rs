@@ -1,6 +1,7 @@
 //! The one that writes. It takes whatever has arrived into one transaction, and answers after the
 //! commit: under load a hundred requests share one wait for the disk.
 
+mod clean;
 mod docs;
 mod group;
 mod moves;
@@ -11,6 +12,8 @@ use crate::error::failed;
 use crate::figures::Figures;
 use crate::memory::Memory;
 use berth_tracker::{Code, DocChange, Error, RunChange};
+pub(crate) use clean::removal;
+pub use clean::{Clean, Cleaned, Removal};
 use group::Group;
 use sqlx::{AnyConnection, Connection, Row, raw_sql};
 use std::collections::{HashMap, HashSet};
@@ -32,13 +35,14 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(crate) enum Change {
     Docs(DocChange),
     Run(RunChange),
+    Clean(Clean),
 }
 
 impl Change {
     fn points(&self) -> usize {
         match self {
             Change::Run(RunChange::Log { metrics, .. }) => metrics.len(),
-            Change::Run(_) | Change::Docs(_) => 0,
+            Change::Run(_) | Change::Docs(_) | Change::Clean(_) => 0,
         }
     }
 }
@@ -87,6 +91,8 @@ pub(crate) struct Writer {
     keys_of_experiment: HashMap<i64, u64>,
     runs_of_experiment: HashMap<i64, u64>,
     runs: HashMap<i64, RunState>,
+    /// Runs and logged models that versions of registered models name, once they were needed.
+    named: Option<HashSet<String>>,
 }
 
 impl Writer {
@@ -107,6 +113,7 @@ impl Writer {
             keys_of_experiment: HashMap::new(),
             runs_of_experiment: HashMap::new(),
             runs: HashMap::new(),
+            named: None,
         })
     }
 
@@ -170,6 +177,9 @@ impl Writer {
                 Figures::add(&figures.commits, 1);
                 Figures::add(&figures.changes, number);
                 Figures::add(&figures.points, group.sent);
+                Figures::add(&figures.removed_runs, group.gone.len() as u64);
+                Figures::add(&figures.removed_experiments, group.gone_experiments.len() as u64);
+                Figures::add(&figures.removed_points, group.gone_points);
                 let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
                 Figures::add(&figures.commit_micros, took);
             }
@@ -225,6 +235,7 @@ impl Writer {
         match change {
             Change::Docs(change) => self.apply_docs(connection, group, change).await,
             Change::Run(change) => self.apply_run(connection, group, change).await,
+            Change::Clean(step) => self.clean(connection, group, step).await,
         }
     }
 
@@ -242,6 +253,7 @@ impl Writer {
         self.keys.clear();
         self.keys_of_experiment.clear();
         self.runs_of_experiment.clear();
+        self.named = None;
         let read = match &mut self.connection {
             Some(connection) => Next::read(connection).await.ok(),
             None => None,
@@ -260,10 +272,12 @@ impl Next {
     async fn read(connection: &mut AnyConnection) -> sqlx::Result<Next> {
         let mut found = [0; 4];
         let statements = [
-            "SELECT COALESCE(MAX(no), 0) FROM runs",
+            "SELECT MAX(no) FROM (SELECT COALESCE(MAX(no), 0) AS no FROM runs UNION ALL \
+             SELECT COALESCE(MAX(no), 0) FROM removals WHERE kind = 2) AS numbers",
             "SELECT COALESCE(MAX(no), 0) FROM metric_keys",
             "SELECT COALESCE(MAX(no), 0) FROM datasets",
-            "SELECT COALESCE(MAX(sub), 0) FROM docs WHERE kind = 1",
+            "SELECT MAX(no) FROM (SELECT COALESCE(MAX(sub), 0) AS no FROM docs WHERE kind = 1 \
+             UNION ALL SELECT COALESCE(MAX(no), 0) FROM removals WHERE kind = 1) AS numbers",
         ];
         for (found, statement) in found.iter_mut().zip(statements) {
             let highest: i64 =

@@ -47,7 +47,10 @@ impl Writer {
                     Bind::Int(run.no),
                 ];
                 let sql = "UPDATE runs SET deleted = ?, deleted_at = ? WHERE no = ?";
-                execute(connection, self.backend(), sql, binds).await?;
+                if execute(connection, self.backend(), sql, binds).await? == 0 {
+                    self.runs.remove(&run.no);
+                    return refused(Error::absent(format!("Run with id={} not found", run.id)));
+                }
                 done()
             }
             RunChange::Log { run, metrics, params, tags } => {
@@ -81,9 +84,15 @@ impl Writer {
     ) -> sqlx::Result<&mut RunState> {
         if !self.runs.contains_key(&run) {
             let backend = self.backend();
-            let sql = AssertSqlSafe(backend.sql("SELECT deleted, points, experiment FROM runs WHERE no = ?"));
+            let sql = AssertSqlSafe(
+                backend.sql("SELECT deleted, points, experiment FROM runs WHERE no = ?"),
+            );
             let row = query_with(sql, arguments(vec![Bind::Int(run)]));
-            let row = row.fetch_one(&mut *connection).await?;
+            let Some(row) = row.fetch_optional(&mut *connection).await? else {
+                // Removed for good. An error would undo what came with it in the same group.
+                let gone = RunState { deleted: true, ..RunState::default() };
+                return Ok(self.runs.entry(run).or_insert(gone));
+            };
             let (deleted, points): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
             let experiment = row.try_get(2)?;
             let sql = AssertSqlSafe(backend.sql("SELECT key FROM latest WHERE run = ?"));

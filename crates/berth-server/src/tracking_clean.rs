@@ -1,0 +1,100 @@
+//! Removes deleted experiments and runs for good, some time after they were deleted, with the names
+//! of their artifacts. A run that a version of a registered model names stays.
+
+use berth_engine::clock;
+use berth_model::Span;
+use berth_service::{Fault, Service, artifacts, put_as_server, server_audit};
+use berth_store::Batch;
+use berth_tracker::Error;
+use berth_tracker_store::{Clean, Removal, TrackingStore};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Between two looks.
+const LONGEST: Duration = Duration::from_secs(3_600);
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Between two steps of the writer, so that runs that log are not kept waiting.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Removals that are read at once.
+const AT_ONCE: u32 = 100;
+/// Ids in one row of the audit log.
+const MOST_NAMED: usize = 50;
+
+/// Without `keep`, everything that is deleted stays.
+pub fn begin(
+    service: Service,
+    store: Arc<TrackingStore>,
+    keep: Option<Span>,
+) -> Option<JoinHandle<()>> {
+    let keep = keep?;
+    let pause = Duration::from_millis(keep.0.max(0).unsigned_abs() / 2).clamp(SHORTEST, LONGEST);
+    Some(tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(pause).await;
+            if let Err(error) = look(&service, &store, keep).await {
+                tracing::warn!(why = error.message, "deleted runs stay on the disk for now");
+            }
+        }
+    }))
+}
+
+async fn look(service: &Service, store: &TrackingStore, keep: Span) -> Result<(), Error> {
+    // What an earlier start left half removed.
+    finish(service, store).await?;
+    let before = clock::now().0.saturating_sub(keep.0);
+    let mut after = 0;
+    loop {
+        let step = store.clean(Clean::Runs { before, after }).await?;
+        note(service, "remove_runs", "runs", &step.begun).await?;
+        finish(service, store).await?;
+        match step.next {
+            Some(next) => after = next,
+            None => break,
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    let old = |of: &Arc<berth_tracker::Experiment>| of.deleted && of.updated < before;
+    for of in store.experiments().into_iter().filter(old) {
+        let step = store.clean(Clean::Experiment { no: of.no, before }).await?;
+        note(service, "remove_experiment", "experiment", &step.begun).await?;
+        finish(service, store).await?;
+    }
+    Ok(())
+}
+
+/// Removes the rows and the artifacts of all that is being removed.
+async fn finish(service: &Service, store: &TrackingStore) -> Result<(), Error> {
+    loop {
+        let under_way = store.removals(AT_ONCE).await?;
+        for of in &under_way {
+            while store.clean(Clean::Rows(of.clone())).await?.next.is_some() {
+                tokio::time::sleep(PAUSE).await;
+            }
+            let removed = artifacts::remove_folder(service, &of.team, &of.path).await;
+            removed.map_err(|fault| Error::internal(fault.0.detail.clone()))?;
+            store.clean(Clean::End(of.clone())).await?;
+        }
+        if under_way.len() < AT_ONCE as usize {
+            return Ok(());
+        }
+    }
+}
+
+async fn note(service: &Service, what: &str, target: &str, begun: &[Removal]) -> Result<(), Error> {
+    if begun.is_empty() {
+        return Ok(());
+    }
+    let named = begun.iter().take(MOST_NAMED).map(|of| format!("{}/{}", of.team, of.path));
+    let named: Vec<String> = named.collect();
+    let detail = json!({ "number": begun.len(), "of": named, "why": "deleted longer ago than --keep-deleted-runs" });
+    let target = match begun {
+        [one] => format!("{target} {}/{}", one.team, one.path),
+        several => format!("{} {target}", several.len()),
+    };
+    let mut audit = server_audit("berth", what, target);
+    audit.detail = detail.to_string();
+    let written = put_as_server(service, Batch::default(), audit).await;
+    written.map_err(|refused| Error::internal(Fault::from(refused).0.detail))
+}

@@ -1,0 +1,333 @@
+//! Removing deleted runs and experiments for good, a bounded number of rows at a time. A run first
+//! loses its own row and gets one among the removals: from then on no request finds it, and a server
+//! that is killed goes on with the removals after its next start.
+
+use super::group::Group;
+use super::{Applied, Writer};
+use crate::rows::{Bind, arguments, execute};
+use berth_tracker::{DocKey, Experiment, Kind, LoggedModel, ModelVersion, read};
+use serde::{Deserialize, Serialize};
+use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, AssertSqlSafe, Row, query_with};
+use std::collections::HashSet;
+
+/// Deleted runs that one turn looks at, and points that it removes.
+const MOST_RUNS: i64 = 200;
+const MOST_POINTS: i64 = 20_000;
+/// Documents and other rows of an experiment that one turn removes.
+const MOST_ROWS: i64 = 5_000;
+/// Ids in one statement.
+const MOST_IDS: usize = 500;
+
+/// One step of a removal.
+#[derive(Debug)]
+pub enum Clean {
+    /// Begins to remove runs that were deleted before a time and have a higher number.
+    Runs { before: i64, after: i64 },
+    /// Begins to remove an experiment that was deleted before a time and has no runs.
+    Experiment { no: i64, before: i64 },
+    /// Removes rows of one removal.
+    Rows(Removal),
+    /// Ends a removal without rows.
+    End(Removal),
+}
+
+/// Something that is being removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removal {
+    pub is_run: bool,
+    pub no: i64,
+    pub experiment: i64,
+    pub team: String,
+    /// Where its artifacts are, below the team.
+    pub path: String,
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleaned {
+    pub begun: Vec<Removal>,
+    /// Where the next step begins; nothing at the end.
+    pub next: Option<i64>,
+}
+
+impl Removal {
+    fn kind(&self) -> i64 {
+        if self.is_run { 2 } else { 1 }
+    }
+}
+
+pub(crate) fn removal(row: &AnyRow) -> sqlx::Result<Removal> {
+    Ok(Removal {
+        is_run: row.try_get::<i64, _>(0)? == 2,
+        no: row.try_get(1)?,
+        experiment: row.try_get(2)?,
+        team: row.try_get(3)?,
+        path: row.try_get(4)?,
+    })
+}
+
+fn answer(cleaned: &Cleaned) -> Applied {
+    Ok(Ok(serde_json::to_vec(cleaned).expect("removals are plain data")))
+}
+
+impl Writer {
+    pub(super) async fn clean(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        step: Clean,
+    ) -> Applied {
+        // What came with the same group may be about the same run.
+        group.flush(connection, self.backend()).await?;
+        match step {
+            Clean::Runs { before, after } => {
+                self.begin_runs(connection, group, before, after).await
+            }
+            Clean::Experiment { no, before } => {
+                self.begin_experiment(connection, group, no, before).await
+            }
+            Clean::Rows(of) if of.is_run => self.rows_of_run(connection, group, &of).await,
+            Clean::Rows(of) => self.rows_of_experiment(connection, &of).await,
+            Clean::End(of) => {
+                let sql = match of.is_run {
+                    true => "DELETE FROM removals WHERE kind = ? AND no = ?",
+                    false => "UPDATE removals SET done = 1 WHERE kind = ? AND no = ?",
+                };
+                let binds = [of.kind(), of.no].map(Bind::Int).to_vec();
+                execute(connection, self.backend(), sql, binds).await?;
+                answer(&Cleaned::default())
+            }
+        }
+    }
+
+    async fn all(
+        &self,
+        connection: &mut AnyConnection,
+        sql: &'static str,
+        binds: Vec<Bind>,
+    ) -> sqlx::Result<Vec<AnyRow>> {
+        let sql = AssertSqlSafe(self.backend().sql(sql));
+        query_with(sql, arguments(binds)).fetch_all(connection).await
+    }
+
+    async fn begin_runs(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        before: i64,
+        after: i64,
+    ) -> Applied {
+        let sql = "SELECT no, id, experiment, deleted_at FROM runs WHERE deleted = 1 AND no > ? \
+                   ORDER BY no LIMIT ?";
+        let rows = self.all(connection, sql, vec![Bind::Int(after), Bind::Int(MOST_RUNS)]).await?;
+        let mut cleaned = Cleaned::default();
+        if rows.len() as i64 == MOST_RUNS {
+            cleaned.next = rows.last().map(|row| row.try_get(0)).transpose()?;
+        }
+        for row in rows {
+            let (no, id): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+            let experiment: i64 = row.try_get(2)?;
+            let deleted_at: Option<i64> = row.try_get(3)?;
+            if deleted_at.is_none_or(|at| at >= before) {
+                continue;
+            }
+            let Some(of) = self.memory.experiment(experiment) else { continue };
+            if self.named(connection).await?.contains(&id)
+                || self.made_a_named_model(connection, no).await?
+            {
+                continue;
+            }
+            let path = format!("{experiment}/{id}");
+            let begun = Removal { is_run: true, no, experiment, team: of.team.clone(), path };
+            self.begin(connection, &begun).await?;
+            let sql = "DELETE FROM runs WHERE no = ?";
+            execute(connection, self.backend(), sql, vec![Bind::Int(no)]).await?;
+            self.runs.remove(&no);
+            if let Some(kept) = self.runs_of_experiment.get_mut(&experiment) {
+                *kept = kept.saturating_sub(1);
+            }
+            group.gone.push(id);
+            cleaned.begun.push(begun);
+        }
+        answer(&cleaned)
+    }
+
+    async fn begin(&self, connection: &mut AnyConnection, of: &Removal) -> sqlx::Result<()> {
+        let sql = "INSERT INTO removals (kind, no, experiment, team, path, done) \
+                   VALUES (?, ?, ?, ?, ?, 0)";
+        let binds = vec![
+            Bind::Int(of.kind()),
+            Bind::Int(of.no),
+            Bind::Int(of.experiment),
+            Bind::from(&of.team),
+            Bind::from(&of.path),
+        ];
+        execute(connection, self.backend(), sql, binds).await.map(drop)
+    }
+
+    /// Runs and logged models that versions of registered models name. Read again after each change
+    /// of a version.
+    async fn named(&mut self, connection: &mut AnyConnection) -> sqlx::Result<&HashSet<String>> {
+        if self.named.is_none() {
+            let mut named = HashSet::new();
+            let rows = self.all(connection, "SELECT doc FROM docs WHERE kind = 3", vec![]).await?;
+            for row in rows {
+                let doc: String = row.try_get(0)?;
+                let Ok(version) = read::<ModelVersion>(&doc) else { continue };
+                // A source such as runs:/RUN/model, and the folder that follows from it.
+                for place in [&version.source, &version.storage] {
+                    named.extend(place.split('/').map(str::to_owned));
+                }
+                named.extend(version.run);
+                named.extend(version.model);
+            }
+            let models: Vec<String> =
+                named.iter().filter(|id| id.starts_with("m-")).cloned().collect();
+            for some in models.chunks(MOST_IDS) {
+                let places = vec!["?"; some.len()].join(",");
+                let sql = format!("SELECT doc FROM docs WHERE kind = 4 AND name IN ({places})");
+                let sql = AssertSqlSafe(self.backend().sql_of(sql));
+                let binds = some.iter().map(Bind::from).collect();
+                let rows = query_with(sql, arguments(binds)).persistent(false);
+                for row in rows.fetch_all(&mut *connection).await? {
+                    let doc: String = row.try_get(0)?;
+                    let Ok(model) = read::<LoggedModel>(&doc) else { continue };
+                    named.insert(model.run);
+                }
+            }
+            self.named = Some(named);
+        }
+        Ok(self.named.get_or_insert_default())
+    }
+
+    async fn made_a_named_model(
+        &mut self,
+        connection: &mut AnyConnection,
+        run: i64,
+    ) -> sqlx::Result<bool> {
+        let sql = "SELECT model FROM run_models WHERE run = ? AND output = 1";
+        let rows = self.all(connection, sql, vec![Bind::Int(run)]).await?;
+        let named = self.named(connection).await?;
+        for row in rows {
+            if named.contains(&row.try_get::<String, _>(0)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn rows_of_run(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        of: &Removal,
+    ) -> Applied {
+        let run = || vec![Bind::Int(of.no)];
+        let sql = "SELECT key, step, at, value FROM points WHERE run = ? \
+                   ORDER BY key, step, at, value LIMIT 1 OFFSET ?";
+        let binds = [of.no, MOST_POINTS].map(Bind::Int).to_vec();
+        let limit = self.all(connection, sql, binds).await?;
+        if let Some(row) = limit.first() {
+            let mut binds = run();
+            for column in 0..4 {
+                binds.push(Bind::Int(row.try_get(column)?));
+            }
+            let sql = "DELETE FROM points WHERE run = ? AND (key, step, at, value) < (?, ?, ?, ?)";
+            group.gone_points += execute(connection, self.backend(), sql, binds).await?;
+            return answer(&Cleaned { next: Some(0), ..Cleaned::default() });
+        }
+        let sql = "SELECT dataset FROM run_datasets WHERE run = ?";
+        let datasets = self.all(connection, sql, run()).await?;
+        let sql = "DELETE FROM points WHERE run = ?";
+        group.gone_points += execute(connection, self.backend(), sql, run()).await?;
+        for sql in [
+            "DELETE FROM latest WHERE run = ?",
+            "DELETE FROM params WHERE run = ?",
+            "DELETE FROM tags WHERE run = ?",
+            "DELETE FROM run_datasets WHERE run = ?",
+            "DELETE FROM run_models WHERE run = ?",
+        ] {
+            execute(connection, self.backend(), sql, run()).await?;
+        }
+        for row in datasets {
+            let no: i64 = row.try_get(0)?;
+            let sql = "DELETE FROM datasets WHERE no = ? AND NOT EXISTS \
+                       (SELECT 1 FROM run_datasets WHERE dataset = ?)";
+            execute(connection, self.backend(), sql, vec![Bind::Int(no), Bind::Int(no)]).await?;
+        }
+        answer(&Cleaned::default())
+    }
+
+    async fn begin_experiment(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        no: i64,
+        before: i64,
+    ) -> Applied {
+        let sql = "SELECT scope, name, doc FROM docs WHERE kind = 1 AND sub = ?";
+        let rows = self.all(connection, sql, vec![Bind::Int(no)]).await?;
+        let Some(row) = rows.first() else { return answer(&Cleaned::default()) };
+        let (team, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let of: Experiment = match read(&row.try_get::<String, _>(2)?) {
+            Ok(of) => of,
+            Err(error) => return Ok(Err(error)),
+        };
+        let sql = "SELECT no FROM runs WHERE experiment = ? LIMIT 1";
+        let has_runs = !self.all(connection, sql, vec![Bind::Int(no)]).await?.is_empty();
+        let sql = "SELECT no FROM removals WHERE kind = 2 AND experiment = ? AND done = 0 LIMIT 1";
+        let loses_runs = !self.all(connection, sql, vec![Bind::Int(no)]).await?.is_empty();
+        if !of.deleted || of.updated >= before || has_runs || loses_runs {
+            return answer(&Cleaned::default());
+        }
+        let sql = "SELECT name FROM docs WHERE kind = 4 AND scope = ?";
+        let models = self.all(connection, sql, vec![Bind::Text(no.to_string())]).await?;
+        let named = self.named(connection).await?;
+        for row in models {
+            if named.contains(&row.try_get::<String, _>(0)?) {
+                return answer(&Cleaned::default());
+            }
+        }
+        let key = DocKey { kind: Kind::Experiment, scope: team.clone(), name, sub: no };
+        let path = no.to_string();
+        let begun = Removal { is_run: false, no, experiment: no, team, path };
+        self.begin(connection, &begun).await?;
+        self.remove_doc(connection, &key).await?;
+        group.gone_experiments.push(no);
+        answer(&Cleaned { begun: vec![begun], next: None })
+    }
+
+    async fn rows_of_experiment(
+        &mut self,
+        connection: &mut AnyConnection,
+        of: &Removal,
+    ) -> Applied {
+        let backend = self.backend();
+        let sql = "SELECT name FROM docs WHERE kind = 4 AND scope = ? ORDER BY name LIMIT ?";
+        let binds = vec![Bind::Text(of.no.to_string()), Bind::Int(MOST_ROWS)];
+        let models = self.all(connection, sql, binds).await?;
+        let last = models.len() as i64 == MOST_ROWS;
+        for row in models {
+            let name: String = row.try_get(0)?;
+            let sql = "DELETE FROM model_metrics WHERE model = ?";
+            execute(connection, backend, sql, vec![Bind::from(&name)]).await?;
+            let scope = of.no.to_string();
+            self.remove_doc(connection, &DocKey { kind: Kind::LoggedModel, scope, name, sub: 0 })
+                .await?;
+        }
+        if last {
+            return answer(&Cleaned { next: Some(0), ..Cleaned::default() });
+        }
+        for sql in [
+            "DELETE FROM datasets WHERE experiment = ?",
+            "DELETE FROM metric_keys WHERE experiment = ?",
+        ] {
+            execute(connection, backend, sql, vec![Bind::Int(of.no)]).await?;
+        }
+        self.keys.retain(|(experiment, _), _| *experiment != of.no);
+        self.keys_of_experiment.remove(&of.no);
+        self.runs_of_experiment.remove(&of.no);
+        answer(&Cleaned::default())
+    }
+}
