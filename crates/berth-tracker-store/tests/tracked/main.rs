@@ -3,6 +3,7 @@
 mod place;
 
 mod backup;
+mod clean;
 mod docs;
 mod runs;
 mod search;

@@ -3,6 +3,7 @@
 
 use super::http::Request;
 use super::people::People;
+use super::server::until;
 use super::tracking::{refused, text};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
@@ -113,8 +114,49 @@ fn every_way_to_give_a_token_works_for_runs_for_artifacts_and_for_data() {
         }
     }
     // The audit log records the refusals of both.
-    super::server::until("the refusals are recorded", || {
+    until("the refusals are recorded", || {
         let audit = people.get(&people.admin, "/v1/audit?limit=100&refused=true").body;
         audit.contains("get_experiment") && audit.contains("artifact_list")
     });
+}
+
+#[test]
+fn a_deleted_run_goes_for_good_with_its_files_and_a_named_one_stays() {
+    let people = People::start_with(&["--gpus", "1xL4", "--keep-deleted-runs", "0s"]);
+    let create = || {
+        let run = people.tracked(&people.kim, "runs/create", &json!({ "experiment_id": "0" }));
+        let info = &run["run"]["info"];
+        (text(&info["run_id"]), text(&info["artifact_uri"]))
+    };
+    let ((gone, gone_root), (named, named_root)) = (create(), create());
+    people.put_file(&people.kim, &gone_root, "model/weights.bin");
+    people.put_file(&people.kim, &named_root, "model/weights.bin");
+    people.tracked(&people.kim, "registered-models/create", &json!({ "name": "chat" }));
+    let source = format!("runs:/{named}/model");
+    let version = json!({ "name": "chat", "source": source, "run_id": named });
+    people.tracked(&people.kim, "model-versions/create", &version);
+    for run in [&gone, &named] {
+        people.tracked(&people.kim, "runs/delete", &json!({ "run_id": run }));
+    }
+    until("the run is gone", || {
+        people.seen(&people.kim, &format!("runs/get?run_id={gone}")).status == 404
+    });
+    let files = |root: &str| {
+        let place = root.strip_prefix("mlflow-artifacts:/").expect("artifacts of this server");
+        let path = format!("/api/2.0/mlflow-artifacts/artifacts?path={place}/model");
+        people.get(&people.kim, &path).json()
+    };
+    until("its files are gone", || files(&gone_root) == json!({}));
+    until("the audit log says so", || {
+        people.get(&people.admin, "/v1/audit?limit=100").body.contains("remove_runs")
+    });
+    assert_ne!(files(&named_root), json!({}));
+    people.tracked(&people.kim, "runs/restore", &json!({ "run_id": named }));
+    refused(
+        &people.track(&people.kim, "runs/restore", &json!({ "run_id": gone })),
+        404,
+        "RESOURCE_DOES_NOT_EXIST",
+    );
+    let figures = people.get(&people.admin, "/metrics").body;
+    assert!(figures.contains("berth_tracking_removed_runs_total 1"), "{figures}");
 }
