@@ -336,6 +336,7 @@ impl Worker {
             let home = tools.workplace.home.root();
             let mut task = task.map_err(|why| NotStarted::of_task(&why, home))?;
             tools.identity.equip(lease, &mut task.env);
+            tools.identity.equip_tracking(&start, &mut task.env);
             let strangers = tools.holders.of(&task.gpus);
             if !strangers.is_empty() {
                 return Err(NotStarted::Held(strangers));

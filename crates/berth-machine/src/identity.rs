@@ -3,11 +3,12 @@
 //! The token is in the job's environment, and, renewed for as long as the task runs, in a file of
 //! the job's folder. Nothing of it is kept by the server.
 
-use berth_engine::Handle;
+use berth_engine::{Handle, LeaseStart};
 use berth_model::{LeaseId, Name};
 use berth_service::Home;
 use berth_service::job_token::{JobTokens, LASTS};
 use berth_service::pem::certificates;
+use berth_service::tracked_run;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -51,6 +52,25 @@ impl Identity {
         if self.server.certificate.is_some() {
             self.write_certificate(lease);
             env.insert("BERTH_CA".to_owned(), self.certificate(lease).display().to_string());
+        }
+    }
+
+    /// Adds what the client of MLflow in a task has to know to log to the run of the job. What the job
+    /// itself says stays.
+    pub fn equip_tracking(&self, start: &LeaseStart, env: &mut BTreeMap<String, String>) {
+        if !tracked_run::is_told(&start.run) {
+            return;
+        }
+        let (lease, url) = (start.lease, self.server.url.clone());
+        let mut add = |name: &str, value: String| {
+            env.entry(name.to_owned()).or_insert(value);
+        };
+        add(tracked_run::URI, url);
+        add(tracked_run::TOKEN, self.tokens.mint_for_tracking(lease));
+        add(tracked_run::RUN, tracked_run::run_id(lease.job, start.submitted));
+        let pem = self.server.certificate.as_ref().and_then(|path| fs::read_to_string(path).ok());
+        if pem.is_some_and(|pem| tracked_run::is_told_certificates(&start.run, &pem)) {
+            add(tracked_run::CERTIFICATE, self.certificate(lease).display().to_string());
         }
     }
 

@@ -6,6 +6,7 @@
 use berth_api::access::Permission;
 use berth_api::routes::{Method, Route};
 use berth_engine::clock;
+use berth_record::runs::Runs;
 use berth_service::Service;
 use berth_service::caller::{self, Caller, Credential, Unidentified};
 use berth_tracker_store::TrackingStore;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 
 pub struct Tracking {
     pub store: Arc<TrackingStore>,
+    /// The runs of jobs.
+    pub runs: Runs,
     pub known: Known,
 }
 

@@ -22,6 +22,20 @@ use std::sync::Arc;
 const MOST_NAMED: usize = 20;
 /// The routes by which a job fetches its code and its data.
 const FETCH: [&str; 2] = ["code_content", "dvc_get"];
+/// The routes by which the client of MLflow in a job logs, besides those that read data.
+const TRACK: [&str; 11] = [
+    "tracking_read",
+    "tracking_write",
+    "artifact_list",
+    "artifact_get",
+    "artifact_put",
+    "artifact_delete",
+    "artifact_presigned",
+    "artifact_parts_create",
+    "artifact_parts_complete",
+    "artifact_parts_abort",
+    "artifact_part",
+];
 
 /// Whoever is asking, and what they are where.
 #[derive(Debug, Clone)]
@@ -151,6 +165,12 @@ impl Caller {
     pub fn of_namespace(service: &Service, namespace: &str, team: &str) -> Caller {
         let team = wire::Membership { team: team.to_owned(), role: Role::Researcher };
         Caller::without_token(service, &format!("kube:{namespace}"), "kubernetes", None, vec![team])
+    }
+
+    /// The server as it keeps the record of a job: in the team of the job, in the name of its user.
+    pub fn of_record(service: &Service, user: &str, team: &str) -> Caller {
+        let team = wire::Membership { team: team.to_owned(), role: Role::Researcher };
+        Caller::without_token(service, user, "record", None, vec![team])
     }
 
     /// The owner of jobs that the server submits by itself, without a request of the owner.
@@ -455,8 +475,10 @@ async fn of_job(
     let Some((name, team)) = running(service, token.lease) else {
         return Err(ended("the job does not run any more"));
     };
-    if token.reach == Reach::Code {
-        return of_fetch(service, token, (name, team), from, route);
+    match token.reach {
+        Reach::Job => {}
+        Reach::Code => return of_fetch(service, token, (name, team), from, route),
+        Reach::Track => must_track(token, route)?,
     }
     let Some(person) = credentials::user(service, &name).await? else {
         return Err(ended("its user is gone"));
@@ -514,6 +536,20 @@ fn of_fetch(
         session: None,
     };
     Ok(Caller { inner: Arc::new(inner), route })
+}
+
+/// Refuses whatever is not about what is tracked.
+fn must_track(token: JobToken, route: &Route) -> Result<(), Fault> {
+    if TRACK.contains(&route.id) || route.permission == Permission::DataRead {
+        return Ok(());
+    }
+    let job = token.lease.job;
+    let detail = format!(
+        "this token of job {job} logs to what is tracked, reads and writes artifacts and reads data, \
+         and does nothing else"
+    );
+    let next = "a job finds a token for other requests in the file that BERTH_TOKEN_FILE names";
+    Err(Fault::new(Code::ScopeTooSmall, detail).next(next))
 }
 
 /// The user and the team of a job, while that task of it runs.

@@ -3,7 +3,8 @@
 //! what its user may do is looked up whenever it is used.
 //!
 //! A token with `_code` before its signature fetches the code and the data of its job, and does nothing
-//! else.
+//! else. One with `_track` logs to what is tracked, and reads and writes artifacts, for as long as its
+//! task runs: clients of MLflow read a token once.
 
 use crate::fault::Fault;
 use crate::token;
@@ -22,8 +23,11 @@ const PURPOSE: &[u8] = b"berth: tokens of running jobs, 1";
 pub const LASTS: Span = Span::hours(1);
 /// And one that only fetches the code of its job: its node may take long to pull images first.
 const CODE_LASTS: Span = Span::hours(24);
-/// What such a token says.
+/// And one that logs: whether its task still runs is looked up at each use.
+const TRACK_LASTS: Span = Span::days(3_650);
+/// What such tokens say.
 const CODE: &str = "code";
+const TRACK: &str = "track";
 
 /// Signs the tokens of jobs, and knows its own again.
 #[derive(Clone)]
@@ -36,6 +40,8 @@ pub enum Reach {
     Job,
     /// The code and the data that the job was submitted with, and nothing else.
     Code,
+    /// What is tracked, with the artifacts of the team, and reading its data.
+    Track,
 }
 
 /// A token that this server has signed.
@@ -64,6 +70,11 @@ impl JobTokens {
         self.mint_until(lease, Reach::Code, clock::now() + CODE_LASTS)
     }
 
+    /// A token by which the client of MLflow in a task logs.
+    pub fn mint_for_tracking(&self, lease: LeaseId) -> String {
+        self.mint_until(lease, Reach::Track, clock::now() + TRACK_LASTS)
+    }
+
     fn mint_until(&self, lease: LeaseId, reach: Reach, expires: Time) -> String {
         let LeaseId { job: JobId { number, element }, task, attempt } = lease;
         let element = element.map(|element| element.to_string()).unwrap_or_default();
@@ -71,6 +82,7 @@ impl JobTokens {
         match reach {
             Reach::Job => {}
             Reach::Code => said.extend(["_", CODE]),
+            Reach::Track => said.extend(["_", TRACK]),
         }
         let signature = hex::encode(hmac::sign(&self.0, said.as_bytes()));
         format!("{PREFIX}{said}_{signature}")
@@ -99,6 +111,7 @@ impl JobTokens {
         let reach = match next() {
             None => Reach::Job,
             Some(CODE) => Reach::Code,
+            Some(TRACK) => Reach::Track,
             Some(_) => return None,
         };
         let lease = LeaseId { job: JobId { number, element }, task, attempt };
@@ -113,6 +126,7 @@ impl JobToken {
         let (scope, lasts) = match self.reach {
             Reach::Job => (Scope::Jobs, LASTS),
             Reach::Code => (Scope::Read, CODE_LASTS),
+            Reach::Track => (Scope::Jobs, TRACK_LASTS),
         };
         TokenRow {
             id: format!("job-{job}"),
@@ -142,7 +156,7 @@ mod tests {
     fn a_token_says_whose_it_is_and_only_this_server_can_say_so() {
         let (ours, theirs) = (JobTokens::new(b"one secret"), JobTokens::new(b"another"));
         let all = [None, Some(0), Some(41)]
-            .map(|element| [Reach::Job, Reach::Code].map(|reach| (element, reach)));
+            .map(|element| [Reach::Job, Reach::Code, Reach::Track].map(|reach| (element, reach)));
         for (element, reach) in all.into_iter().flatten() {
             let token = ours.mint_until(lease(element), reach, Time(5_000));
             let read = ours.read(&token).unwrap().unwrap();
@@ -156,7 +170,12 @@ mod tests {
     fn no_letter_of_a_token_can_be_changed() {
         let tokens = JobTokens::new(b"one secret");
         let token = tokens.mint_until(lease(None), Reach::Code, Time(5_000));
-        assert!(tokens.read(&token.replace("_code_", "_")).unwrap().is_err(), "it stays narrow");
+        for wider in ["_", "_track_"] {
+            let changed = token.replace("_code_", wider);
+            assert!(tokens.read(&changed).unwrap().is_err(), "it stays narrow");
+        }
+        let tracks = tokens.mint_until(lease(None), Reach::Track, Time(5_000));
+        assert!(tokens.read(&tracks.replace("_track_", "_")).unwrap().is_err(), "it stays narrow");
         for at in PREFIX.len()..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'9' { b'8' } else { b'9' };

@@ -54,6 +54,7 @@ pub mod stream_right;
 pub mod templates;
 pub mod token;
 mod token_use;
+pub mod tracked_run;
 mod trial;
 pub mod vault;
 mod volume_disk;

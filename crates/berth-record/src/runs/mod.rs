@@ -1,1 +1,83 @@
-//! The tracked run of each job.
+//! The tracked run of each job, kept true: made when the job first starts, with its status, what it
+//! costs and what it ran with, and ended when the job ends, whatever becomes of the server meanwhile.
+//!
+//! The log of events is the queue of what there is to do: the follower reads on from where it last
+//! was, so nothing is missed after a crash, and what is done again changes nothing. While the tracking
+//! database is away the follower waits, and scheduling does not notice.
+
+mod bring;
+mod facts;
+mod files;
+mod follow;
+mod measure;
+mod packages;
+mod place;
+mod position;
+mod told;
+
+pub use berth_service::tracked_run::run_id;
+pub use facts::Facts;
+pub use follow::begin;
+
+use berth_model::JobId;
+use berth_service::Service;
+use berth_tracker::{Error, Store};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Jobs that are known to have a run.
+const MOST_KNOWN: usize = 10_000;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Runs {
+    service: Service,
+    store: Arc<dyn Store>,
+    known: Arc<Mutex<BTreeSet<JobId>>>,
+}
+
+impl Runs {
+    pub fn new(service: Service, store: Arc<dyn Store>) -> Runs {
+        Runs { service, store, known: Arc::default() }
+    }
+
+    /// Makes the run of a job that asks for something by the token of its own: it may ask before the
+    /// follower has got there.
+    pub async fn prepare(&self, job: JobId) -> Result<(), Error> {
+        if self.known().contains(&job) {
+            return Ok(());
+        }
+        let Some(facts) = self.facts(job).await? else { return Ok(()) };
+        bring::made(&*self.store, &facts, now()).await?;
+        let mut known = self.known();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(job);
+        Ok(())
+    }
+
+    /// The script of a job has chosen an experiment, as `mlflow.set_experiment` does: the run of the
+    /// job goes there, unless the script has logged to it.
+    pub async fn chose(&self, job: JobId, experiment: i64) -> Result<(), Error> {
+        let Some(facts) = self.facts(job).await? else { return Ok(()) };
+        let from = bring::moved(&*self.store, &facts, experiment).await?;
+        if let Some(from) = from {
+            files::moved(&self.service, &facts, from, experiment).await;
+        }
+        Ok(())
+    }
+
+    async fn facts(&self, job: JobId) -> Result<Option<Facts>, Error> {
+        Facts::of(&self.service, job).await.map_err(|fault| Error::internal(fault.0.detail.clone()))
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeSet<JobId>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Milliseconds since 1970, as runs have them.
+fn now() -> i64 {
+    berth_engine::clock::now().0
+}

@@ -3,6 +3,7 @@
 use super::find::Found;
 use super::{expected, own_budget};
 use crate::service::Service;
+use crate::tracked_run;
 use berth_api::wire;
 use berth_engine::shown_state;
 use berth_engine::{Core, Detail, clock};
@@ -91,6 +92,8 @@ pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
     whole.projected_micros = None;
     whole.parameters.clear();
     whole.exit = None;
+    // Each element has one.
+    whole.run = None;
     let mut counts: BTreeMap<JobState, usize> = BTreeMap::new();
     for row in &found.rows {
         *counts.entry(row.state).or_default() += 1;
@@ -165,6 +168,7 @@ fn base(row: &JobRow, detail: Option<&Detail>) -> wire::Job {
             .flatten()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
+        run: row.started.map(|_| tracked_run::run_id(row.id, row.submitted)),
     }
 }
 

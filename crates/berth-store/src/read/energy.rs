@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::rows::EnergyRow;
 use crate::store::Store;
 use crate::value::{Binds, Field, Reader, Value};
-use berth_model::{LeaseId, Span, Time};
+use berth_model::{JobId, LeaseId, Span, Time};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnergySum {
@@ -31,6 +31,21 @@ impl Store {
             sums.extend(energy.map(|energy_mj| EnergySum { keys, energy_mj }));
         }
         Ok(sums)
+    }
+
+    /// What a job or an element of an array has used, in thousandths of a joule; nothing where it was
+    /// not measured.
+    pub async fn energy_of(&self, job: JobId) -> Result<Option<i64>> {
+        let mut binds = Binds::default();
+        let mut values = Vec::new();
+        job.write(&mut values);
+        binds.push_all(values);
+        let sql =
+            "SELECT CAST(SUM(energy_mj) AS BIGINT) FROM energy WHERE job = $1 AND element = $2";
+        let rows = self.rows("energy", sql.to_owned(), binds).await?;
+        let sum = rows.first().map(|row| Reader::new(row).int()).transpose();
+        let sum = sum.map_err(|why| self.unreadable("a sum of energy", why))?;
+        Ok(sum.flatten())
     }
 
     /// The newest row of a lease.

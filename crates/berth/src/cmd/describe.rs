@@ -143,6 +143,7 @@ fn facts(found: &Described, look: &Look) -> Vec<(&'static str, String)> {
     let pairs = |of: &std::collections::BTreeMap<String, String>| {
         of.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
     };
+    add("run", job.run.clone().unwrap_or_default());
     add("parameters", pairs(&job.parameters));
     add("variables", without_variables(&found.file).1.join(", "));
     add("labels", pairs(&job.labels));

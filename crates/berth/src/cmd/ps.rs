@@ -300,6 +300,7 @@ fn array(elements: &[&Job], whole: Option<Job>) -> Job {
         ..first.clone()
     });
     line.parameters.clear();
+    line.run = None;
     let over = line.state.is_final();
     let goes_on = elements.iter().filter(|job| over || !job.state.is_final());
     line.gpus_milli = goes_on.map(|job| job.gpus_milli).sum();

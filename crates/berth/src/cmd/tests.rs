@@ -41,6 +41,7 @@ pub fn job() -> Job {
         tags: Vec::new(),
         comment: None,
         parameters: BTreeMap::new(),
+        run: None,
     }
 }
 

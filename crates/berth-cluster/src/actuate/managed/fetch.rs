@@ -103,7 +103,7 @@ pub fn sealed(
 
 /// The certificates of the server, and that of the authority that made them where it is beside them,
 /// as in Secrets of cert-manager.
-fn trusted(certificate: &Path) -> io::Result<String> {
+pub fn trusted(certificate: &Path) -> io::Result<String> {
     let mut all = certificates(&std::fs::read_to_string(certificate)?);
     match std::fs::read_to_string(certificate.with_file_name("ca.crt")) {
         Ok(authority) => all.push_str(&certificates(&authority)),

@@ -2,6 +2,7 @@
 
 use super::claims::{self, ClaimError};
 use super::tools::{LeaseWorker, path};
+use super::track::Track;
 use super::{fetch, manifest};
 use crate::options::Fetch;
 use crate::retry::retry_while_recoverable;
@@ -65,6 +66,7 @@ struct Found {
 impl LeaseWorker {
     pub(super) async fn make(&self, create: &CreatePod) -> Result<(), Failure> {
         let tools = &*self.tools;
+        let create = &Track::sealing(create, &tools.settings.fetch);
         let (start, namespace) = (&create.start, &create.container.namespace);
         retry_while_recoverable(|| tools.teams.ensure(&start.team, namespace)).await?;
         if let Some(service) = manifest::service(create) {
@@ -83,7 +85,10 @@ impl LeaseWorker {
             None => Ok(()),
             Some(secret) => {
                 let more = fetch.map(|fetch| self.sealed(create, &fetch)).transpose()?;
-                let more = more.unwrap_or_default();
+                let mut more = more.unwrap_or_default();
+                if let Some(track) = Track::of(create, &tools.settings.fetch) {
+                    more.extend(track.sealed(create, tools.vault.job_tokens()));
+                }
                 let secret = manifest::secret(create, &pod.metadata, secret, &values, more);
                 self.make_secret(create, &secret).await
             }

@@ -2,6 +2,7 @@
 
 use super::fetch;
 use super::launch::{self, literal};
+use super::track::Track;
 use crate::options::{Fetch, PodSettings};
 use crate::state::pod_orders::CreatePod;
 use crate::tenancy::ACCOUNT;
@@ -119,7 +120,12 @@ pub fn pod(
         annotations[gpu_sharing::GPUS] = json!(gpus);
     }
     let gpus = task.gpus.indices().len();
-    let (mut volumes, mounts) = volumes(create, settings, gpus > 0);
+    let (mut volumes, mut mounts) = volumes(create, settings, gpus > 0);
+    let track = Track::of(create, &settings.fetch).filter(|_| create.secret.is_some());
+    if let Some((volume, mount)) = track.as_ref().and_then(|track| track.volume(create)) {
+        volumes.push(volume);
+        mounts.push(mount);
+    }
     let fetches = fetch.filter(|_| run.is_fetched()).map(|fetch| {
         volumes.extend(fetch::volume(create, fetch));
         let code = run.code.as_ref().map(|code| (code, Path::new(CODE)));
@@ -141,7 +147,7 @@ pub fn pod(
         "subdomain": of_job(&start.name, lease.job),
         "terminationGracePeriodSeconds": seconds(run.grace).max(1),
         "securityContext": { "seccompProfile": { "type": "RuntimeDefault" } },
-        "containers": [container(create, &task, mounts)],
+        "containers": [container(create, &task, track.as_ref(), mounts)],
         "volumes": volumes,
     });
     if let Some(container) = fetches {
@@ -173,7 +179,12 @@ pub fn tolerations() -> Value {
     json!([{ "key": "nvidia.com/gpu", "operator": "Exists" }])
 }
 
-fn container(create: &CreatePod, task: &TaskSpec, mounts: Vec<Value>) -> Value {
+fn container(
+    create: &CreatePod,
+    task: &TaskSpec,
+    track: Option<&Track>,
+    mounts: Vec<Value>,
+) -> Value {
     let start = &create.start;
     let run = &start.run;
     // Always there: a quota refuses pods that do not say what they need.
@@ -190,11 +201,13 @@ fn container(create: &CreatePod, task: &TaskSpec, mounts: Vec<Value>) -> Value {
     let ports = start.port.into_iter().chain(run.ports.iter().copied());
     let ports: Vec<Value> = ports.map(|port| json!({ "containerPort": port })).collect();
     let command: Vec<String> = launch::command(task).iter().map(|word| literal(word)).collect();
+    let mut env = env(create, task);
+    env.extend(track.map(|track| track.env(create)).unwrap_or_default());
     let mut container = json!({
         "name": CONTAINER,
         "image": create.container.image,
         "command": command,
-        "env": env(create, task),
+        "env": env,
         "resources": { "requests": requests, "limits": limits },
         "ports": ports,
         "volumeMounts": mounts,

@@ -15,6 +15,7 @@ mod make;
 mod manifest;
 mod services;
 mod tools;
+mod track;
 mod work;
 
 pub use collect::collect_services;

@@ -3,6 +3,7 @@
 use super::actor::Asking;
 use super::answer::{json, of_fault, refusal};
 use super::identify::{self, Stranger, identified, record};
+use super::of_job;
 use crate::app::App;
 use crate::http::given;
 use crate::http::metrics_http::As;
@@ -74,9 +75,16 @@ async fn carry_out(
     refused.by(caller.user(), &caller.token().id);
     let asking = Asking::new(&app.service, caller, &head.headers, name.as_deref())
         .inspect_err(|error| record(app, refused.clone(), error))?;
+    let job = asking.caller.job();
+    if let Some(job) = job {
+        of_job::begins(app, job).await;
+    }
     let reply = answer(op, &*app.tracking.store, &asking, asked(query, &body, parts))
         .await
         .inspect_err(|error| record(app, refused, error))?;
+    if let Some(job) = job {
+        of_job::was_answered(app, job, op, &reply).await;
+    }
     if let Some(changed) = reply.changed {
         let mut row = asking.caller.audit(changed.target, changed.detail);
         op.id.clone_into(&mut row.what);

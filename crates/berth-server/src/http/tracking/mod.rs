@@ -5,6 +5,7 @@ mod actor;
 mod answer;
 mod handler;
 mod identify;
+mod of_job;
 
 use crate::app::App;
 use axum::Router;

@@ -25,6 +25,9 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
         user: "ada".to_owned(),
         team: "nlp".to_owned(),
         name: "train".to_owned(),
+        project: "default".to_owned(),
+        experiment: String::new(),
+        submitted: Time(0),
         run,
         slices: (0..gpus).map(slice).collect(),
         node: "n1".to_owned(),
@@ -264,4 +267,51 @@ fn what_setup_makes_is_kept_for_the_same_code() {
     let (none, one, other) = (kept(""), kept(&format!("code: {CODE_ID}")), kept(&other));
     assert!(none != one && one != other && none != other);
     assert_eq!(one, kept(&format!("code: {CODE_ID}")));
+}
+
+#[test]
+fn the_client_of_mlflow_in_a_pod_finds_the_run_of_its_job_and_its_token_is_sealed() {
+    let known = crate::options::FetchSettings {
+        url: Some("http://berth.berth.svc:7117".to_owned()),
+        ..crate::options::FetchSettings::default()
+    };
+    let settings = PodSettings { fetch: known, ..PodSettings::default() };
+    let tokens = berth_service::job_token::JobTokens::new(b"a key");
+    let create = Track::sealing(&create("run: python train.py", 1, 1), &settings.fetch);
+    let pod = pod(&create, &settings, None, "berth");
+    assert_eq!(variable(&pod, "MLFLOW_TRACKING_URI")["value"], "http://berth.berth.svc:7117");
+    let run = berth_service::tracked_run::run_id(create.start.lease.job, create.start.submitted);
+    assert_eq!(variable(&pod, "MLFLOW_RUN_ID")["value"], run);
+    let key = &variable(&pod, "MLFLOW_TRACKING_TOKEN")["valueFrom"]["secretKeyRef"];
+    assert_eq!(pod["metadata"]["annotations"][SECRET], key["name"]);
+    let track = Track::of(&create, &settings.fetch).unwrap();
+    let sealed = track.sealed(&create, &tokens);
+    let token = tokens.read(&sealed[key["key"].as_str().unwrap()]).unwrap().unwrap();
+    let expected = (create.start.lease, berth_service::job_token::Reach::Track);
+    assert_eq!((token.lease, token.reach), expected);
+}
+
+#[test]
+fn a_pod_whose_job_tracks_elsewhere_is_told_of_no_server() {
+    let known = crate::options::FetchSettings {
+        url: Some("http://berth.berth.svc:7117".to_owned()),
+        ..crate::options::FetchSettings::default()
+    };
+    let settings = PodSettings { fetch: known, ..PodSettings::default() };
+    for file in [
+        "run: x\nenv: {MLFLOW_TRACKING_URI: 'http://elsewhere'}",
+        "run: x\nsecrets: {MLFLOW_TRACKING_PASSWORD: mlflow}",
+    ] {
+        let before = create(file, 1, 0);
+        let create = Track::sealing(&before, &settings.fetch);
+        assert_eq!(create.secret, before.secret);
+        let pod = pod(&create, &settings, None, "berth");
+        assert_eq!(variable(&pod, "MLFLOW_RUN_ID"), Value::Null, "{file}");
+    }
+    let plain = pod(&create("run: x", 1, 0), &PodSettings::default(), None, "berth");
+    assert_eq!(
+        variable(&plain, "MLFLOW_RUN_ID"),
+        Value::Null,
+        "it is not known where pods reach it"
+    );
 }

@@ -1,0 +1,200 @@
+//! What of a job its run shows.
+
+use berth_engine::Detail;
+use berth_model::run::{Command, RunSpec};
+use berth_model::{CodeId, JobId, JobState, Time};
+use berth_service::{Fault, Service, live, tracked_run};
+use berth_store::{JobRow, LeaseRow};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The longest command that a tag shows.
+const COMMAND: usize = 500;
+/// Nodes that a tag names.
+const MOST_NODES: usize = 100;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    pub job: Option<JobId>,
+    /// The id of its run.
+    pub run: String,
+    pub name: String,
+    pub user: String,
+    pub team: String,
+    pub project: String,
+    /// The name of its experiment; nothing for the default one of the team.
+    pub experiment: Option<String>,
+    /// Nothing while it has not ended.
+    pub end: Option<End>,
+    /// It holds what it runs on.
+    pub runs: bool,
+    pub started: Option<Time>,
+    pub attempts: u32,
+    pub leases: usize,
+    /// Of its newest attempt.
+    pub nodes: Vec<String>,
+    pub gpus: Option<String>,
+    pub command: String,
+    pub image: Option<String>,
+    pub code: Option<CodeId>,
+    pub checkpoint: Option<String>,
+    /// Where its Python is, as far as its file says so.
+    pub venv: Option<String>,
+    pub path: Option<String>,
+    /// Values of its sweep.
+    pub params: Vec<(String, String)>,
+    /// Where each version of data is, by its name and its hash.
+    pub data: Vec<Mounted>,
+    /// The job file as it was submitted.
+    pub file: String,
+    /// What it costs so far, in millionths of a dollar.
+    pub cost_micros: i64,
+    /// Milliseconds of one whole GPU.
+    pub gpu_ms: i64,
+}
+
+/// How a job has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub state: JobState,
+    pub at: Time,
+    pub reason: String,
+}
+
+/// A version of data in a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mounted {
+    pub path: String,
+    /// Such as `c4@v3`.
+    pub version: String,
+    pub hash: String,
+}
+
+impl Facts {
+    pub async fn of(service: &Service, job: JobId) -> Result<Option<Facts>, Fault> {
+        let Some(row) = service.store.job(job).await? else { return Ok(None) };
+        let leases = service.store.leases_of(job).await?;
+        let now = berth_engine::clock::now();
+        let mut facts = Facts::read(&row, &leases, now);
+        let newest = leases.iter().map(|lease| lease.id.attempt).max();
+        let newest: Vec<&LeaseRow> =
+            leases.iter().filter(|lease| Some(lease.id.attempt) == newest).collect();
+        let core = service.engine.core();
+        if let Some(live) = core.jobs.get(&job) {
+            facts.cost_micros = core.cost(live, now).0;
+        }
+        // Only what GPUs were called when it started matters: a run that has ended keeps its tag.
+        if facts.runs && newest.iter().any(|lease| lease.slices != "[]") {
+            let nodes = core.state.node_snapshots();
+            drop(core);
+            let of = |lease: &LeaseRow| {
+                let node = nodes.iter().find(|node| node.spec.name.as_str() == lease.node);
+                let gpus = node.map(|node| node.spec.gpus.as_slice()).unwrap_or_default();
+                let model = |gpu: u32| Some(gpus.get(gpu as usize)?.model.to_string());
+                live::slices(&lease.slices).iter().filter_map(|one| model(one.gpu)).collect()
+            };
+            facts.gpus = gpus(newest.iter().flat_map(|lease| -> Vec<String> { of(lease) }));
+        }
+        Ok(Some(facts))
+    }
+
+    fn read(row: &JobRow, leases: &[LeaseRow], now: Time) -> Facts {
+        let detail: Option<Detail> = serde_json::from_str(&row.detail).ok();
+        let run = detail.as_ref().and_then(|detail| detail.workload.run().cloned());
+        let run = run.map(|run| run.of_element(row.id.element));
+        let ended = row.state.is_final();
+        let newest = leases.iter().map(|lease| lease.id.attempt).max();
+        let nodes: BTreeSet<&str> = leases
+            .iter()
+            .filter(|lease| Some(lease.id.attempt) == newest)
+            .map(|lease| lease.node.as_str())
+            .collect();
+        let name = match row.id.element {
+            Some(element) => format!("{}_{element}", row.name),
+            None => row.name.clone(),
+        };
+        Facts {
+            job: Some(row.id),
+            run: tracked_run::run_id(row.id, row.submitted),
+            name,
+            user: row.user.clone(),
+            team: row.team.clone(),
+            project: row.project.clone(),
+            experiment: tracked_run::experiment(&row.experiment, &row.project).map(str::to_owned),
+            end: ended.then(|| End {
+                state: row.state,
+                at: row.ended.unwrap_or(now),
+                reason: row.reason.clone(),
+            }),
+            runs: matches!(row.state, JobState::Starting | JobState::Running | JobState::Stopping),
+            started: row.started.or_else(|| leases.iter().map(|lease| lease.opened).min()),
+            attempts: row.attempt,
+            leases: leases.len(),
+            nodes: nodes.into_iter().take(MOST_NODES).map(str::to_owned).collect(),
+            gpus: None,
+            command: run.as_ref().map(command).unwrap_or_default(),
+            image: run.as_ref().and_then(|run| Some(run.container.as_ref()?.image.clone())),
+            code: run.as_ref().and_then(|run| run.code.clone()),
+            checkpoint: run.as_ref().and_then(|run| run.checkpoint.path.clone()),
+            venv: run.as_ref().and_then(|run| run.env.get("VIRTUAL_ENV").cloned()),
+            path: run.as_ref().and_then(|run| run.env.get("PATH").cloned()),
+            params: run.as_ref().map(|run| params(run, row.id)).unwrap_or_default(),
+            data: run.as_ref().map(data).unwrap_or_default(),
+            file: row.file.clone(),
+            cost_micros: row.cost.0,
+            gpu_ms: leases.iter().map(|lease| gpu_ms(lease, now)).sum(),
+        }
+    }
+}
+
+fn command(run: &RunSpec) -> String {
+    let text = match &run.command {
+        Command::Shell(text) => text.trim().to_owned(),
+        Command::Program(words) => words.join(" "),
+    };
+    text.chars().take(COMMAND).collect()
+}
+
+fn params(run: &RunSpec, job: JobId) -> Vec<(String, String)> {
+    let (Some(sweep), Some(element)) = (&run.sweep, job.element) else { return Vec::new() };
+    let values = sweep.values(element).into_iter();
+    values.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn data(run: &RunSpec) -> Vec<Mounted> {
+    let version = |(path, data): (&String, berth_model::DataRef)| {
+        let hash = data.hash?.to_string();
+        Some(Mounted { path: path.clone(), version: data.version.to_string(), hash })
+    };
+    run.versions().filter_map(version).collect()
+}
+
+fn gpu_ms(lease: &LeaseRow, now: Time) -> i64 {
+    let milli: i64 =
+        live::slices(&lease.slices).iter().map(|slice| live::share(&slice.share).0).sum();
+    let span = (lease.closed.unwrap_or(now) - lease.opened).0.max(0);
+    let whole = i128::from(milli) * i128::from(span) / 1_000;
+    i64::try_from(whole).unwrap_or(i64::MAX)
+}
+
+/// `8xH100`, or `2xH100, 1xL4`.
+fn gpus(models: impl Iterator<Item = String>) -> Option<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for model in models {
+        *counts.entry(model).or_default() += 1;
+    }
+    let words: Vec<String> =
+        counts.iter().map(|(model, count)| format!("{count}x{model}")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_are_counted_by_model() {
+        let models = ["H100", "L4", "H100"].map(str::to_owned);
+        assert_eq!(gpus(models.into_iter()).as_deref(), Some("2xH100, 1xL4"));
+        assert_eq!(gpus(std::iter::empty()), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! Requests of jobs by the tokens of their own. The run of a job is there when the job asks for it, and
+//! is in the experiment that its script chooses before it logs.
+
+use crate::app::App;
+use berth_model::JobId;
+use berth_tracker::{Op, Reply};
+use serde_json::Value;
+
+/// What `mlflow.set_experiment` asks for.
+const CHOICES: [&str; 3] = ["get_experiment_by_name", "get_experiment", "create_experiment"];
+
+/// Before the request is answered.
+pub async fn begins(app: &App, job: JobId) {
+    if let Err(error) = app.tracking.runs.prepare(job).await {
+        // What the job asks for may be about other runs, and is answered as if it were.
+        tracing::warn!(%job, %error, "the run of a job that asks for it was not made");
+    }
+}
+
+/// After that, and before the job hears the answer.
+pub async fn was_answered(app: &App, job: JobId, op: &Op, reply: &Reply) {
+    if !CHOICES.contains(&op.id) {
+        return;
+    }
+    let Some(experiment) = chosen(&reply.body) else { return };
+    if let Err(error) = app.tracking.runs.chose(job, experiment).await {
+        tracing::warn!(%job, %error, "the run of a job was not moved to the experiment it chose");
+    }
+}
+
+/// The number of the experiment in an answer.
+fn chosen(body: &[u8]) -> Option<i64> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let id = answer.get("experiment").unwrap_or(&answer).get("experiment_id")?;
+    id.as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_names_the_experiment_that_was_found_or_made() {
+        assert_eq!(chosen(br#"{"experiment":{"experiment_id":"5","name":"a"}}"#), Some(5));
+        assert_eq!(chosen(br#"{"experiment_id":"6"}"#), Some(6));
+        assert_eq!(chosen(b"{}"), None);
+        assert_eq!(chosen(b"no JSON"), None);
+    }
+}
