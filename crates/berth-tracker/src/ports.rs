@@ -32,7 +32,9 @@ pub trait Actor: Send + Sync {
     fn is_team(&self, name: &str) -> bool;
     /// What is in a folder of artifacts, in the order of names. A path begins with a team, and what
     /// the caller may not see does not exist.
-    fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>>;
+    fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {
+        Box::pin(async move { Err(Error::absent(format!("There is no folder {folder}"))) })
+    }
 }
 
 /// A file or folder of artifacts.

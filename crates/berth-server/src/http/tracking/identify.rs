@@ -9,7 +9,7 @@ use crate::tracking::{READ, WRITE};
 use berth_service::admin;
 use berth_service::caller::{self, Caller, Unidentified};
 use berth_service::refusals::Refusal;
-use berth_tracker::{Access, Actor, Error, File, Fut, Op, Right};
+use berth_tracker::{Access, Actor, Error, Op, Right};
 
 /// A caller, with the user name that came with the token.
 pub type Found = (Caller, Option<String>);
@@ -90,8 +90,5 @@ impl Actor for Stranger {
     }
     fn is_team(&self, _: &str) -> bool {
         false
-    }
-    fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {
-        Box::pin(async move { Err(Error::absent(format!("There is no folder {folder}"))) })
     }
 }
