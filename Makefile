@@ -132,6 +132,13 @@ evidence-machine: toolchain postgres faketime ## Reproduce the published figures
 	$(CARGO) build --release --locked -p berth
 	$(CARGO) run --release --locked -p berth-evidence -- machine
 
+# Nothing else should be busy on the machine: it is all about time. It takes about twelve minutes.
+.PHONY: evidence-tracking
+evidence-tracking: toolchain postgres ## Reproduce the published figures about tracking, beside MLflow and FastTrackML
+	servers=$$(.ci/mlflow-server-tools) && \
+	$(CARGO) build --release --locked -p berth -p berth-evidence && \
+	"$${CARGO_TARGET_DIR:-target}/release/berth-evidence" tracking --servers "$$servers" $(ARGS)
+
 # Speeds are of the control plane as a whole, so nothing else should be busy on the machine.
 # ARGS='--pace N' tells the best pace of this machine, as an earlier run has printed it.
 .PHONY: evidence-kube

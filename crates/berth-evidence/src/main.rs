@@ -1,6 +1,6 @@
-//! Reproduces the published figures about the core, the simulator, one machine and Kubernetes: makes worlds from
-//! a seed, measures, and writes `docs/evidence`; and figures of others on recorded traces. Not part
-//! of the product: it reads a clock, files and its own memory.
+//! Reproduces the published figures about the core, the simulator, one machine, Kubernetes and tracking:
+//! makes worlds from a seed, measures, and writes `docs/evidence`; and figures of others on recorded
+//! traces. Not part of the product: it reads a clock, files and its own memory.
 
 mod baselines;
 mod cases;
@@ -18,6 +18,7 @@ mod report;
 mod sim;
 mod spot;
 mod traces;
+mod tracking;
 mod world;
 
 use anyhow::{Context, Result, ensure};
@@ -44,6 +45,8 @@ enum Evidence {
     Kube(kube::Asked),
     /// The figures about one machine: a real server with a long queue, and under blows
     Machine(machine::Asked),
+    /// The figures about tracking, beside other servers
+    Tracking(tracking::Asked),
     /// All figures about the simulator, and the page they are published on
     Sim(sim::Sim),
     /// Known schedulers on known traces, beside figures that others have published
@@ -126,6 +129,7 @@ fn main() -> Result<()> {
         },
         Evidence::Kube(args) => kube::command(&args),
         Evidence::Machine(args) => machine::command(&args),
+        Evidence::Tracking(args) => tracking::command(&args),
         Evidence::Sim(sim) => sim::command(&sim),
         Evidence::SimBaselines(args) => sim_baselines(&args),
         Evidence::SimQueueing(args) => queueing::command(&args),

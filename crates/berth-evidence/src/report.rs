@@ -18,6 +18,9 @@ pub struct Row {
     pub holds: Option<bool>,
     pub command: String,
     pub seed: u64,
+    /// The section's text has it already, in a table of its own.
+    #[serde(skip)]
+    pub told: bool,
 }
 
 /// What a figure is held against.
@@ -57,6 +60,7 @@ impl Row {
             holds,
             command: String::new(),
             seed: 0,
+            told: false,
         }
     }
 }
@@ -169,7 +173,7 @@ impl Page {
             writeln!(out, "## {}\n\n{}\n", section.title, section.text)?;
             writeln!(out, "| figure | value | unit | target | holds |")?;
             writeln!(out, "| --- | ---: | --- | ---: | --- |")?;
-            for row in &section.rows {
+            for row in section.rows.iter().filter(|row| !row.told) {
                 let target = row.target.as_deref().unwrap_or("");
                 let (name, value, unit) = (&row.name, row.value, &row.unit);
                 writeln!(out, "| {name} | {value} | {unit} | {target} | {} |", verdict(row))?;

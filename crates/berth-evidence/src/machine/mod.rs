@@ -7,6 +7,8 @@ mod long_queue;
 mod namespace;
 mod queue;
 
+pub(crate) use disk::SyncFile;
+
 use crate::report::{self, Machine, Page, Row, Section};
 use anyhow::Result;
 use clap::Args;
