@@ -162,6 +162,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/storage", ArtifactsRead, "list_storage", "What teams keep in the store of objects, and may keep"),
     route(Put, "/v1/storage/{team}", StorageManage, "set_storage", "Sets what a team may keep in the store of objects"),
 
+    route(Get, "/v1/experiments/returns", LogsRead, "experiment_returns", "What the runs of experiments or projects have cost, and what that has brought"),
     route(Get, "/v1/lineage", LogsRead, "lineage", "What a model, a run, a job or a version of data was made from, and what was made from it"),
     route(Get, "/v1/runs/{run}/recipe", LogsRead, "run_recipe", "The job file, code and data of a run, and what is different now"),
 

@@ -117,6 +117,7 @@ calls! {
     create_volume = "create_volume" (team, volume) => Volume;
     delete_volume = "delete_volume" (team, volume) query VolumeDelete => ();
 
+    returns = "experiment_returns" () query ReturnsQuery => Returns;
     lineage = "lineage" () query LineageQuery => Lineage;
     recipe = "run_recipe" (run) query RecipeQuery => Recipe;
 

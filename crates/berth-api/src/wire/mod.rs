@@ -15,6 +15,7 @@ mod job;
 mod lineage;
 mod money;
 mod plan;
+mod returns;
 mod session;
 mod shell;
 mod timeline;
@@ -65,6 +66,7 @@ pub use money::{
     IdleHolder,
 };
 pub use plan::{Placement, Plan};
+pub use returns::{BetterValues, Return, Returns, ReturnsBy, ReturnsQuery};
 pub use session::{
     DeviceAnswer, DeviceAsk, DevicePoll, DeviceStart, DeviceStarted, DeviceState, DeviceToken,
     OidcOption, OpenSession, Session, SessionOptions, SignIn, SignInMeans, SignedIn, SignedOut,

@@ -25,6 +25,7 @@ mod gpu_history;
 mod identity;
 mod job_columns;
 mod job_end;
+mod lineage;
 mod log_search;
 mod login;
 mod logs;
@@ -35,7 +36,10 @@ mod policy;
 mod preview;
 mod ps;
 mod queues;
+mod reproduce;
+mod returns;
 mod run;
+mod runs;
 mod schedule;
 mod secret;
 mod session;
@@ -45,6 +49,7 @@ mod template;
 mod timeline;
 mod token;
 mod top;
+mod tracker;
 mod tracking;
 mod volume;
 mod when;
@@ -184,14 +189,18 @@ pub enum ClientCommand {
     /// List, create and delete named volumes of teams
     #[command(subcommand, arg_required_else_help = true)]
     Volume(volume::Volume),
-    /// List, share and delete experiments
-    #[command(subcommand, arg_required_else_help = true)]
-    Experiments(tracking::Experiments),
-    /// List runs of experiments
-    Runs(Box<tracking::Runs>),
+    /// List, share and delete experiments, and show what they cost and brought
+    Experiments(Box<tracking::Experiments>),
+    /// List, show and compare runs of experiments
+    Runs(Box<runs::Runs>),
     /// List registered models and their versions, and set aliases
     #[command(subcommand, arg_required_else_help = true)]
     Models(tracking::Models),
+    /// Show what a model, run, job or version of data was made from, and what was made from it; with
+    /// `-o openlineage` as events of OpenLineage
+    Lineage(lineage::Lineage),
+    /// Show how to repeat the run of a job, and what is different now, or submit it again
+    Reproduce(reproduce::Reproduce),
     /// Push data, name versions of it, compare and fetch them
     #[command(subcommand, arg_required_else_help = true)]
     Data(data::Data),
@@ -273,8 +282,10 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Secret(args) => secret::run(context, &args).await,
         ClientCommand::Volume(args) => volume::run(context, &args).await,
         ClientCommand::Experiments(args) => tracking::experiments(context, &args).await,
-        ClientCommand::Runs(args) => tracking::runs(context, &args).await,
+        ClientCommand::Runs(args) => runs::run(context, &args).await,
         ClientCommand::Models(args) => tracking::models(context, &args).await,
+        ClientCommand::Lineage(args) => lineage::run(context, &args).await,
+        ClientCommand::Reproduce(args) => reproduce::run(context, &args).await,
         ClientCommand::Data(args) => data::run(context, &args).await,
         ClientCommand::Storage(args) => storage::run(context, &args).await,
         ClientCommand::Template(args) => template::run(context, &args).await,

@@ -46,6 +46,7 @@ export const KEYS: readonly Key[] = [
   key("checkpoint", "value"),
   key("retry", "value"),
   key("notify", "values"),
+  key("stop_when", "values", undefined, "stop-when"),
   key("array", "value", "a"),
   key("sweep", "lists"),
   key("after", "values"),

@@ -91,7 +91,7 @@ impl Maker<'_> {
         match self.route.id {
             "list_jobs" => format!("{path}?limit=1000"),
             "list_cost" => format!("{path}?by=team"),
-            "cost_series" | "cost_idle" => format!("{path}?team={}", self.team()),
+            "cost_series" | "cost_idle" | "experiment_returns" => format!("{path}?team={}", self.team()),
             "cost_rows" => format!("{path}?team={}&limit=5", self.team()),
             "search_logs" => format!("{path}?text=begun"),
             "get_file" => format!("{path}?path=made"),

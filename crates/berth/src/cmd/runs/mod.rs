@@ -1,0 +1,58 @@
+//! `berth runs`: runs as a table, one of them whole, and what differs between some.
+
+mod cells;
+mod compare;
+mod group;
+mod list;
+mod short;
+mod show;
+
+use crate::complete;
+use crate::context::Context;
+use crate::fail::Result;
+use clap::{Args, Subcommand};
+
+/// List, show and compare runs of experiments
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Runs {
+    #[command(subcommand)]
+    command: Option<RunsCommand>,
+    #[command(flatten)]
+    list: list::List,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum RunsCommand {
+    /// Show one run whole
+    Show {
+        /// A run, by its id, its name or the number of its job
+        #[arg(value_name = "RUN")]
+        run: String,
+        /// The team (your default team)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
+    /// Show what differs between runs: params, tags, data, code and metrics
+    Compare {
+        /// Runs, by their ids, their names or the numbers of their jobs
+        #[arg(value_name = "RUN", required = true, num_args = 2..=20)]
+        runs: Vec<String>,
+        /// Also what is the same
+        #[arg(short, long)]
+        all: bool,
+        /// The team (your default team)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
+}
+
+pub async fn run(context: &Context, args: &Runs) -> Result<()> {
+    match &args.command {
+        None => list::run(context, &args.list).await,
+        Some(RunsCommand::Show { run, team }) => show::run(context, run, team.as_deref()).await,
+        Some(RunsCommand::Compare { runs, all, team }) => {
+            compare::run(context, runs, *all, team.as_deref()).await
+        }
+    }
+}
