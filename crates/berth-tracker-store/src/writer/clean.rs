@@ -102,7 +102,7 @@ impl Writer {
     }
 
     async fn all(
-        &self,
+        &mut self,
         connection: &mut AnyConnection,
         sql: &'static str,
         binds: Vec<Bind>,
@@ -153,7 +153,7 @@ impl Writer {
         answer(&cleaned)
     }
 
-    async fn begin(&self, connection: &mut AnyConnection, of: &Removal) -> sqlx::Result<()> {
+    async fn begin(&mut self, connection: &mut AnyConnection, of: &Removal) -> sqlx::Result<()> {
         let sql = "INSERT INTO removals (kind, no, experiment, team, path, done) \
                    VALUES (?, ?, ?, ?, ?, 0)";
         let binds = vec![
