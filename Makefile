@@ -33,9 +33,9 @@ check: components postgres faketime promtool ## What daily work needs: format, l
 # What finds faults only when it goes on for long: it changes with the code of every day too little
 # to be part of each change.
 .PHONY: test-long
-test-long: toolchain postgres kube-tools ## The long tests: faults injected, rights revoked, buckets, the API fuzzed
+test-long: toolchain postgres kube-tools mlflow-large-tools ## The long tests: faults injected, rights revoked, buckets, trainings, the API fuzzed
 	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
-	$(CARGO) test --workspace --locked --test suite -- --ignored bucket::
+	$(CARGO) test --workspace --locked --test suite -- --ignored bucket:: training::
 	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)
 	@E2E_LONG=yes $(MAKE) --no-print-directory e2e
 
@@ -237,6 +237,11 @@ oidc-tools:
 .PHONY: mlflow-tools
 mlflow-tools:
 	@.ci/mlflow-tools
+
+# The whole of MLflow with PyTorch, Lightning and scikit-learn: about 6 GB.
+.PHONY: mlflow-large-tools
+mlflow-large-tools:
+	@.ci/mlflow-large-tools
 
 # Built once, from Go modules, into a cache outside the tree.
 .PHONY: kube-tools

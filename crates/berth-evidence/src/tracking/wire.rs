@@ -2,7 +2,7 @@
 //! measured requests need, so that it takes little of the CPU that it shares with the server.
 
 use anyhow::{Context, Result, bail, ensure};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
