@@ -62,6 +62,7 @@ impl Context {
                 self.show(&Page::new(value, |_, _| String::new(), |_| Vec::new()))
             }
             Format::Name => show::print(&format!("{}\n", name(&value))),
+            Format::Openlineage => Err(show::no_events()),
             Format::Table | Format::Wide => show::print(&format!("{}\n", said(&value))),
         }
     }
@@ -69,7 +70,7 @@ impl Context {
     /// The same for what leaves nothing behind, such as `Deleted team nlp`.
     pub fn gone(&self, name: &str, said: &str) -> Result<()> {
         match self.format {
-            Format::Json | Format::Yaml => Ok(()),
+            Format::Json | Format::Yaml | Format::Openlineage => Ok(()),
             Format::Name => show::print(&format!("{name}\n")),
             Format::Table | Format::Wide => show::print(&format!("{said}\n")),
         }

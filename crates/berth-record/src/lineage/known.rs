@@ -40,6 +40,8 @@ impl Job {
 pub(crate) trait Known: Sync {
     /// Whether the caller may read what the team tracks.
     fn reads(&self, team: &str) -> bool;
+    /// The same for what a user of the team made, as a refusal that says what is missing.
+    fn must_read(&self, team: &str, user: &str) -> Result<(), Fault>;
     /// Whether the caller may read the data of the team.
     fn reads_data(&self, team: &str) -> bool;
     fn job(&self, id: JobId) -> impl Future<Output = Result<Option<Job>, Fault>> + Send;

@@ -18,6 +18,10 @@ impl Known for Live<'_> {
         self.caller.may(Permission::LogsRead, Some(team), None)
     }
 
+    fn must_read(&self, team: &str, user: &str) -> Result<(), Fault> {
+        self.caller.must(Permission::LogsRead, Some(team), Some(user))
+    }
+
     fn reads_data(&self, team: &str) -> bool {
         self.caller.may(Permission::DataRead, Some(team), None)
     }

@@ -149,6 +149,7 @@ async fn with_run(
 ) -> Result<Vec<Thing>, Fault> {
     let job = known.job(id).await?.filter(|job| job.visible);
     let job = job.ok_or_else(|| Fault::no_job(&id.to_string()))?;
+    known.must_read(&job.row.team, &job.row.user)?;
     let run = run_id(id, job.row.submitted);
     let mut things = vec![Thing::Job { id, team }];
     if let Some((_, experiment)) = tracked::run(store, &run).await?

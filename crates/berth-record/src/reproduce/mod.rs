@@ -6,7 +6,6 @@ mod file;
 
 use crate::lineage::{Job, Known, Live, run, sees, tag};
 use crate::runs::run_id;
-use berth_api::access::Permission;
 use berth_api::wire::{Recipe, RecipeQuery, RecipeSource};
 use berth_api::{Code, wire};
 use berth_file::job::{self, JobFile};
@@ -120,7 +119,7 @@ async fn find(live: &Live<'_>, store: &dyn Store, wanted: &str) -> Result<Found,
 async fn of_job(live: &Live<'_>, store: &dyn Store, id: JobId) -> Result<Found, Fault> {
     let job = live.job(id).await?.filter(|job| job.visible);
     let job = job.ok_or_else(|| Fault::no_job(&id.to_string()))?;
-    live.caller.must(Permission::LogsRead, Some(&job.row.team), Some(&job.row.user))?;
+    live.must_read(&job.row.team, &job.row.user)?;
     let own = run_id(id, job.row.submitted);
     let tracked = run(store, &own).await?.filter(|(_, experiment)| sees(live, experiment));
     let (run, experiment) = tracked.unzip();

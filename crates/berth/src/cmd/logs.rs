@@ -91,7 +91,9 @@ pub async fn run(context: &Context, args: &Logs) -> Result<()> {
     let mut printer = Printer::new(context.look(), args.timestamps);
     while let Some(chunk) = reader.next().await? {
         match context.format {
-            Format::Json | Format::Yaml => show::print(&line(&chunk)?)?,
+            Format::Json | Format::Yaml | Format::Openlineage => {
+                show::print(&line(&chunk)?)?;
+            }
             Format::Table | Format::Wide | Format::Name => printer.print(&chunk)?,
         }
     }

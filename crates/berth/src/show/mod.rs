@@ -29,6 +29,9 @@ pub enum Format {
     Yaml,
     /// Only names or numbers, one per line
     Name,
+    /// Events of OpenLineage, which only `berth lineage` has
+    #[value(hide = true)]
+    Openlineage,
 }
 
 impl Format {
@@ -39,12 +42,13 @@ impl Format {
             Format::Json => "json",
             Format::Yaml => "yaml",
             Format::Name => "name",
+            Format::Openlineage => "openlineage",
         }
     }
 
     /// A program reads it, so nothing else may be mixed in.
     pub fn is_for_programs(self) -> bool {
-        matches!(self, Format::Json | Format::Yaml | Format::Name)
+        matches!(self, Format::Json | Format::Yaml | Format::Name | Format::Openlineage)
     }
 }
 
@@ -80,12 +84,19 @@ impl<T: Serialize> Page<T> {
             Format::Json => json(&self.value)?,
             Format::Yaml => yaml(&self.value)?,
             Format::Name => (self.names)(&self.value).join("\n"),
+            Format::Openlineage => return Err(no_events()),
         };
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
         Ok(text)
     }
+}
+
+/// Only lineages have events of OpenLineage.
+pub fn no_events() -> Failure {
+    Failure::usage("`-o openlineage` is a format of `berth lineage` alone")
+        .next("Use -o json, yaml, name, wide or table.")
 }
 
 pub fn json<T: Serialize>(value: &T) -> Result<String> {

@@ -17,7 +17,7 @@ impl TryFrom<Format> for ReportFormat {
         match format {
             Format::Table | Format::Wide => Ok(ReportFormat::Table),
             Format::Json => Ok(ReportFormat::Json),
-            Format::Yaml | Format::Name => {
+            Format::Yaml | Format::Name | Format::Openlineage => {
                 bail!("a simulation is shown as table or json, not as {}", format.word())
             }
         }

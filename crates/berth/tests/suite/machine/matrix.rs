@@ -101,6 +101,8 @@ impl Cell<'_> {
         let reads = match self.route.path {
             _ if self.column == Column::NoToken => return Code::NoToken,
             path if path.contains("{job}") => "get_job",
+            // The matrix asks both for a job.
+            "/v1/lineage" | "/v1/runs/{run}/recipe" => "get_job",
             path if path.contains("{token}") => "list_tokens",
             path if path.contains("{session}") => "list_sessions",
             path if path.contains("{project}") => "list_projects",
@@ -108,6 +110,7 @@ impl Cell<'_> {
                 "get_template"
             }
             path if path.contains("{schedule}") => "get_schedule",
+            path if path.contains("{experiment}") => "experiment_shares",
             path if ["/v1/data", "/v1/objects"].iter().any(|start| path.starts_with(start)) => {
                 "list_data"
             }

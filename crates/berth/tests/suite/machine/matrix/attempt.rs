@@ -93,6 +93,7 @@ impl Maker<'_> {
             "list_cost" => format!("{path}?by=team"),
             "cost_series" | "cost_idle" | "experiment_returns" => format!("{path}?team={}", self.team()),
             "cost_rows" => format!("{path}?team={}&limit=5", self.team()),
+            "lineage" => format!("{path}?of=job:{}", self.job_number()),
             "search_logs" => format!("{path}?text=begun"),
             "get_file" => format!("{path}?path=made"),
             "diff_data" => {
@@ -115,6 +116,8 @@ impl Maker<'_> {
         let stage = self.stage;
         match kind {
             "job" => self.job(),
+            // The number of a job stands for its run.
+            "run" => self.job_number(),
             "queue" => {
                 let budget =
                     json!({ "limit_micros": 5_000_000, "per": "month", "action": "notify" });
@@ -163,6 +166,9 @@ impl Maker<'_> {
             "data" => self.data(),
             "template" => self.template(),
             "schedule" => self.schedule(),
+            "experiment" => self.experiment(),
+            // Every team.
+            "with" => "*".to_owned(),
             other => panic!("nothing makes a {other}"),
         }
     }
@@ -218,6 +224,21 @@ impl Maker<'_> {
     fn push(&self) {
         let path = format!("/v1/dvc/{}/{}", self.team(), data::PATH);
         self.stage.put_as_admin(&path, data::LIST);
+    }
+
+    /// One that is shared already, where that is to end.
+    fn experiment(&self) -> String {
+        let (name, team) = (self.stage.fresh("experiment"), self.team());
+        let wish = json!({ "name": format!("{team}/{name}") });
+        let path = "/api/2.0/mlflow/experiments/create";
+        self.stage.as_owner(self.column, self.whose, |token| {
+            self.stage.request("POST", path, Some(token), Some(&wish))
+        });
+        if self.route.id == "unshare_experiment" {
+            let path = format!("/v1/experiments/{team}/{name}/shares/*");
+            self.stage.admin("PUT", &path, &json!({}));
+        }
+        name
     }
 
     fn template(&self) -> String {
