@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod digest;
+mod origin;
 mod pack;
 mod unpack;
 
 pub use digest::{Hasher, digest_of};
-pub use pack::{Limits, PackError, Packed, pack};
+pub use origin::{Origin, cut};
+pub use pack::{Limits, PackError, Packed, pack, pack_with_origin};
 pub use unpack::{UnpackError, unpack};
 
 /// What an archive may take, packed. A larger folder holds data, which belongs in a volume.

@@ -1,6 +1,7 @@
 //! From a folder to an archive.
 
 use crate::digest::Hasher;
+use crate::origin::Origin;
 use crate::{MOST_BYTES, MOST_FILES, MOST_PACKED};
 use berth_model::CodeId;
 use flate2::{Compression, GzBuilder};
@@ -69,11 +70,25 @@ struct Found {
 
 /// Packs what git does not ignore. `.berthignore` leaves out more, in the words of `.gitignore`.
 pub fn pack(folder: &Path, limits: Limits, to: impl Write) -> Result<Packed, PackError> {
-    let found = list(folder, limits)?;
+    pack_with_origin(folder, None, limits, to)
+}
+
+/// The same, with where the folder comes from.
+pub fn pack_with_origin(
+    folder: &Path,
+    origin: Option<&Origin>,
+    limits: Limits,
+    to: impl Write,
+) -> Result<Packed, PackError> {
+    let mut found = list(folder, limits)?;
     let bytes = found.iter().map(|one| one.bytes).sum();
     // No name and no time: they would make another archive of the same files.
     let zipped = GzBuilder::new().mtime(0).write(Hasher::new(to), Compression::new(6));
     let mut archive = Builder::new(zipped);
+    if let Some(origin) = origin {
+        found.retain(|one| !Origin::is_its_own(&one.path));
+        origin.add(&mut archive).map_err(PackError::Write)?;
+    }
     for one in &found {
         let header = header(one);
         add(&mut archive, folder, one, header)?;
@@ -142,6 +157,12 @@ fn too_large(most: u64, found: &[Found]) -> PackError {
     let (largest, size) =
         largest.map_or_else(Default::default, |one| (one.path.clone(), one.bytes));
     PackError::TooLarge { most, largest, size }
+}
+
+/// The header of a file that cannot be run.
+pub(crate) fn plain_header(bytes: u64) -> Header {
+    let found = Found { path: PathBuf::new(), kind: EntryType::Regular, bytes, executable: false };
+    header(&found)
 }
 
 /// Nothing but what makes a file what it is: owners and times differ between machines.

@@ -1,6 +1,8 @@
 //! What is in a snapshot, and what a crafted archive can do.
 
-use berth_code::{Limits, PackError, Packed, UnpackError, pack, unpack};
+use berth_code::{
+    Limits, Origin, PackError, Packed, UnpackError, cut, pack, pack_with_origin, unpack,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs;
@@ -160,4 +162,41 @@ fn an_archive_that_unpacks_to_too_much_is_refused() {
     let refused = unpack(&archive[..], folder.path()).unwrap_err();
     assert!(matches!(refused, UnpackError::TooLarge), "{refused}");
     assert!(files(folder.path()).is_empty());
+}
+
+#[test]
+fn an_archive_says_which_commit_it_is_of_and_what_was_changed_since() {
+    let folder = project();
+    let with = |origin: &Origin| {
+        let mut bytes = Vec::new();
+        pack_with_origin(folder.path(), Some(origin), Limits::default(), &mut bytes).unwrap();
+        bytes
+    };
+    let diff = "--- a/train.py\n+++ b/train.py\n".to_owned();
+    let origin = Origin { commit: "0a".repeat(20), dirty: true, diff };
+    let bytes = with(&origin);
+    assert_eq!(Origin::of_archive(&bytes[..]), Some(origin.clone()));
+    let to = tempdir().unwrap();
+    unpack(&bytes[..], to.path()).unwrap();
+    assert_eq!(fs::read_to_string(to.path().join(".berth/code.diff")).unwrap(), origin.diff);
+    assert_eq!(fs::read_to_string(to.path().join("train.py")).unwrap(), "print(1)");
+    let clean = Origin { dirty: false, diff: String::new(), ..origin };
+    assert_eq!(Origin::of_archive(&with(&clean)[..]), Some(clean.clone()));
+    // A folder that was fetched with `berth code` has the files of another submission.
+    write(folder.path(), ".berth/commit", "something else");
+    assert_eq!(Origin::of_archive(&with(&clean)[..]), Some(clean));
+    let (_, plain) = packed(project().path());
+    assert_eq!(Origin::of_archive(&plain[..]), None);
+    assert_eq!(Origin::of_archive(&b"no archive"[..]), None);
+}
+
+#[test]
+fn a_long_diff_is_cut_between_two_lines() {
+    let line = "+ä line of a diff\n";
+    let long = line.repeat((1 << 20) / line.len() + 100);
+    let cut_off = cut(long);
+    assert!(cut_off.len() < (1 << 20) + 100);
+    let rest = cut_off.strip_suffix("# The rest was cut off.\n").unwrap();
+    assert!(rest.ends_with(line), "{}", &rest[rest.len() - 40..]);
+    assert_eq!(cut(line.to_owned()), line);
 }

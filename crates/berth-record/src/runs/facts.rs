@@ -1,5 +1,6 @@
 //! What of a job its run shows.
 
+use berth_code::Origin;
 use berth_engine::Detail;
 use berth_model::run::{Command, RunSpec};
 use berth_model::{CodeId, JobId, JobState, Time};
@@ -36,6 +37,8 @@ pub struct Facts {
     pub command: String,
     pub image: Option<String>,
     pub code: Option<CodeId>,
+    /// Where the code comes from, while a run is made.
+    pub origin: Option<Origin>,
     pub checkpoint: Option<String>,
     /// Where its Python is, as far as its file says so.
     pub venv: Option<String>,
@@ -134,6 +137,7 @@ impl Facts {
             command: run.as_ref().map(command).unwrap_or_default(),
             image: run.as_ref().and_then(|run| Some(run.container.as_ref()?.image.clone())),
             code: run.as_ref().and_then(|run| run.code.clone()),
+            origin: None,
             checkpoint: run.as_ref().and_then(|run| run.checkpoint.path.clone()),
             venv: run.as_ref().and_then(|run| run.env.get("VIRTUAL_ENV").cloned()),
             path: run.as_ref().and_then(|run| run.env.get("PATH").cloned()),

@@ -1,7 +1,7 @@
 //! What a job ran with, as files among the artifacts of its run.
 
 use super::facts::Facts;
-use super::{Runs, packages};
+use super::{Runs, code, packages};
 use berth_service::artifacts::{self, ArtifactPath};
 use berth_service::{Caller, Fault, Service};
 use berth_tracker::RunHead;
@@ -9,8 +9,9 @@ use bytes::Bytes;
 use std::time::Duration;
 
 const JOB: &str = "job.yaml";
+const DIFF: &str = "code.diff";
 const PACKAGES: &str = "packages.txt";
-const ALL: [&str; 2] = [JOB, PACKAGES];
+const ALL: [&str; 3] = [JOB, DIFF, PACKAGES];
 /// A bucket that does not answer delays no other run for longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -44,6 +45,7 @@ async fn write(service: &Service, facts: &Facts, experiment: i64) -> Result<(), 
 async fn content(service: &Service, facts: &Facts, name: &str) -> Option<Bytes> {
     let text = match name {
         JOB => facts.file.clone(),
+        DIFF => code::origin(service, facts).await?.diff,
         _ => packages::of(service, facts).await?,
     };
     (!text.is_empty()).then(|| Bytes::from(text))

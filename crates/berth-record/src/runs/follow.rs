@@ -254,6 +254,7 @@ async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
         Ok(brought) => brought,
         Err(error) => return refused(&error, &facts.run),
     };
+    runs.remember(job);
     if brought.run.deleted {
         return Ok(Next::Nothing);
     }

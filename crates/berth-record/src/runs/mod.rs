@@ -6,6 +6,7 @@
 //! database is away the follower waits, and scheduling does not notice.
 
 mod bring;
+mod code;
 mod facts;
 mod files;
 mod follow;
@@ -49,11 +50,7 @@ impl Runs {
         }
         let Some(facts) = self.facts(job).await? else { return Ok(()) };
         bring::made(&*self.store, &facts, now()).await?;
-        let mut known = self.known();
-        if known.len() >= MOST_KNOWN {
-            known.clear();
-        }
-        known.insert(job);
+        self.remember(job);
         Ok(())
     }
 
@@ -69,7 +66,22 @@ impl Runs {
     }
 
     async fn facts(&self, job: JobId) -> Result<Option<Facts>, Error> {
-        Facts::of(&self.service, job).await.map_err(|fault| Error::internal(fault.0.detail.clone()))
+        let found = Facts::of(&self.service, job).await;
+        let mut found = found.map_err(|fault| Error::internal(fault.0.detail.clone()))?;
+        // Only a run that is made is told.
+        if let Some(facts) = found.as_mut().filter(|_| !self.known().contains(&job)) {
+            facts.origin = code::origin(&self.service, facts).await;
+        }
+        Ok(found)
+    }
+
+    /// The job has a run.
+    fn remember(&self, job: JobId) {
+        let mut known = self.known();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(job);
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeSet<JobId>> {

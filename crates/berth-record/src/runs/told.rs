@@ -19,7 +19,11 @@ const MADE_WITH: [&str; 5] = [
 
 /// Those that a run is made with, and that belong to the script from then on.
 pub fn at_start(facts: &Facts) -> Vec<(String, String)> {
+    let commit = facts.origin.as_ref().map(|origin| origin.commit.clone());
+    let dirty = facts.origin.as_ref().map(|origin| origin.dirty.to_string());
     let all = [
+        ("mlflow.source.git.commit", commit.unwrap_or_default()),
+        ("berth.code.dirty", dirty.unwrap_or_default()),
         ("mlflow.runName", limits::cut(facts.name.clone(), limits::RUN_NAME)),
         ("mlflow.user", facts.user.clone()),
         ("mlflow.source.name", facts.command.clone()),

@@ -6,12 +6,14 @@ use crate::context::Context;
 use crate::fail::{Failure, Result};
 use crate::show::{self, words};
 use berth_api::client::Error;
-use berth_code::{Limits, Packed, pack, unpack};
+use berth_code::{Limits, Origin, Packed, cut, pack_with_origin, unpack};
 use berth_file::job::{self, JobFile};
 use berth_model::CodeId;
 use clap::Args;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// A folder that was packed for a submission.
 pub struct Snapshot {
@@ -29,7 +31,9 @@ impl Snapshot {
         }
         let folder = beside.join(code);
         let mut archive = Vec::new();
-        let packed = pack(&folder, Limits::default(), &mut archive).map_err(|error| {
+        let origin = origin(&folder);
+        let packed = pack_with_origin(&folder, origin.as_ref(), Limits::default(), &mut archive);
+        let packed = packed.map_err(|error| {
             let what = format!("packing the code in {}: {error}", folder.display());
             Failure::usage(what).next(
                 "Name what the job does not need in .gitignore or .berthignore, and keep data in a \
@@ -63,6 +67,30 @@ impl Snapshot {
         client.put_code(&team, &id, self.archive.clone()).await?;
         Ok(())
     }
+}
+
+/// The commit that a folder is at and what has changed since; nothing where git knows of none.
+fn origin(folder: &Path) -> Option<Origin> {
+    let commit = git(folder, &["rev-parse", "HEAD"])?.trim().to_owned();
+    let dirty = !git(folder, &["status", "--porcelain", "--", "."])?.is_empty();
+    let args = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD", "--", "."];
+    let diff = if dirty { git(folder, &args)? } else { String::new() };
+    Some(Origin { commit, dirty, diff: cut(diff) })
+}
+
+/// What git prints, as far as anybody reads it.
+fn git(folder: &Path, args: &[&str]) -> Option<String> {
+    const MOST: u64 = 4 << 20;
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(args).env("GIT_OPTIONAL_LOCKS", "0");
+    let started = git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = started.ok()?;
+    let mut printed = Vec::new();
+    child.stdout.take()?.take(MOST).read_to_end(&mut printed).ok()?;
+    // It ends where its output is not read to the end.
+    let ended = child.wait().ok()?;
+    let is_whole = ended.success() || printed.len() as u64 == MOST;
+    is_whole.then(|| String::from_utf8_lossy(&printed).into_owned())
 }
 
 /// The arguments of `berth code`.

@@ -86,6 +86,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     (
         "berth-record",
         &[
+            "berth-code",
             "berth-model",
             "berth-ledger",
             "berth-file",

@@ -1,0 +1,92 @@
+//! Where a folder comes from: its commit, and what was changed since. An archive has it as its first
+//! entries, so that nothing else has to be read to find it.
+
+use crate::pack::plain_header;
+use flate2::read::GzDecoder;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use tar::{Archive, Builder};
+
+/// The folder of an archive that has it, and the files there.
+pub const FOLDER: &str = ".berth";
+const COMMIT: &str = ".berth/commit";
+const DIFF: &str = ".berth/code.diff";
+/// What is kept of a diff.
+pub const MOST_DIFF: usize = 1 << 20;
+/// What is read of an archive to find it.
+const MOST_READ: u64 = 4 << 20;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    pub commit: String,
+    /// Whether files were not as the commit has them.
+    pub dirty: bool,
+    /// What was different, cut at [`MOST_DIFF`]; empty where only new files were.
+    pub diff: String,
+}
+
+impl Origin {
+    /// What an archive says; nothing where it was packed from no repository.
+    pub fn of_archive(archive: impl Read) -> Option<Origin> {
+        let mut archive = Archive::new(GzDecoder::new(archive).take(MOST_READ));
+        let mut found: Option<Origin> = None;
+        for entry in archive.entries().ok()? {
+            let mut entry = entry.ok()?;
+            let path = entry.path().ok()?.into_owned();
+            let mut text = String::new();
+            match path.to_str() {
+                Some(COMMIT) => {
+                    entry.by_ref().take(1_000).read_to_string(&mut text).ok()?;
+                    found = Origin::read(&text);
+                }
+                Some(DIFF) => {
+                    entry.by_ref().take(MOST_DIFF as u64 + 100).read_to_string(&mut text).ok()?;
+                    found.as_mut()?.diff = text;
+                }
+                _ => break,
+            }
+        }
+        found
+    }
+
+    fn read(text: &str) -> Option<Origin> {
+        let mut lines = text.lines();
+        let commit = lines.next()?.to_owned();
+        let is_one = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let dirty = lines.next() == Some("dirty");
+        is_one.then(|| Origin { commit, dirty, diff: String::new() })
+    }
+
+    pub(crate) fn add(&self, archive: &mut Builder<impl Write>) -> io::Result<()> {
+        let state = if self.dirty { "dirty" } else { "clean" };
+        let commit = format!("{}\n{state}\n", self.commit);
+        add(archive, COMMIT, &commit)?;
+        match self.diff.as_str() {
+            "" => Ok(()),
+            diff => add(archive, DIFF, diff),
+        }
+    }
+
+    /// Whether a file of a folder would take the place of these.
+    pub(crate) fn is_its_own(path: &Path) -> bool {
+        path == Path::new(COMMIT) || path == Path::new(DIFF)
+    }
+}
+
+/// Cuts a diff that is too long, between two lines.
+pub fn cut(mut diff: String) -> String {
+    if diff.len() > MOST_DIFF {
+        let mut end = MOST_DIFF;
+        while !diff.is_char_boundary(end) {
+            end -= 1;
+        }
+        let end = diff[..end].rfind('\n').map_or(end, |at| at + 1);
+        diff.truncate(end);
+        diff.push_str("# The rest was cut off.\n");
+    }
+    diff
+}
+
+fn add(archive: &mut Builder<impl Write>, path: &str, text: &str) -> io::Result<()> {
+    archive.append_data(&mut plain_header(text.len() as u64), path, text.as_bytes())
+}
