@@ -5,7 +5,7 @@ use berth_engine::clock;
 use berth_model::Span;
 use berth_service::{Fault, Service, artifacts, put_as_server, server_audit};
 use berth_store::Batch;
-use berth_tracker::Error;
+use berth_tracker::{Error, Store};
 use berth_tracker_store::{Clean, Removal, TrackingStore};
 use serde_json::json;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ mod page;
 mod ports;
 pub mod value;
 
-pub use api::{Access, Changed, OPS, Op, Reply, Request, answer, find};
+pub use api::{Access, Changed, Named, OPS, Op, Reply, Request, answer, find, set_share, shares};
 pub use error::{Code, Error, Result};
 pub use model::{
     DEFAULT_EXPERIMENT, Dataset, Experiment, Input, Latest, LoggedModel, ModelMetric, ModelVersion,

@@ -118,6 +118,9 @@ calls! {
     delete_volume = "delete_volume" (team, volume) query VolumeDelete => ();
 
     returns = "experiment_returns" () query ReturnsQuery => Returns;
+    experiment_shares = "experiment_shares" (team, experiment) => ExperimentShares;
+    share_experiment = "share_experiment" (team, experiment, with) => ExperimentShares;
+    unshare_experiment = "unshare_experiment" (team, experiment, with) => ExperimentShares;
     lineage = "lineage" () query LineageQuery => Lineage;
     recipe = "run_recipe" (run) query RecipeQuery => Recipe;
 

@@ -17,6 +17,7 @@ mod money;
 mod plan;
 mod returns;
 mod session;
+mod shares;
 mod shell;
 mod timeline;
 mod value;
@@ -71,6 +72,7 @@ pub use session::{
     DeviceAnswer, DeviceAsk, DevicePoll, DeviceStart, DeviceStarted, DeviceState, DeviceToken,
     OidcOption, OpenSession, Session, SessionOptions, SignIn, SignInMeans, SignedIn, SignedOut,
 };
+pub use shares::ExperimentShares;
 pub use shell::{ShellAsk, ShellTell};
 pub use timeline::{
     HeldLease, JobRef, LeaseList, LeaseQuery, LeaseState, PromisedPlace, PromisedPlaces,

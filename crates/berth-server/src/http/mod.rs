@@ -10,6 +10,7 @@ mod code;
 mod cookie;
 mod data;
 mod events;
+mod experiments;
 mod extract;
 mod figures;
 mod foreign;
@@ -90,6 +91,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         code::handler,
         data::handler,
         events::handler,
+        experiments::handler,
         figures::handler,
         foreign::handler,
         health::handler,

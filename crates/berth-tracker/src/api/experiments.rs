@@ -174,7 +174,7 @@ fn by_orders(a: &Found, b: &Found, orders: &[grammar::Order]) -> Ordering {
 }
 
 /// The experiment of a request, if it may be changed.
-async fn own(call: &Call<'_>, right: Right) -> Result<Arc<Experiment>> {
+pub async fn own(call: &Call<'_>, right: Right) -> Result<Arc<Experiment>> {
     let id = call.fields.required("experiment_id")?;
     let found = call.experiment(&id).await?;
     call.must(right, &found.team, Some(&found.by))?;
@@ -320,55 +320,4 @@ pub async fn search_datasets(call: &Call<'_>) -> Result<Reply> {
         })
         .collect();
     Ok(listed("dataset_summaries", items, None))
-}
-
-/// With whom an experiment is shared. Not a route of MLflow.
-pub async fn shares(call: &Call<'_>) -> Result<Reply> {
-    let found = call.experiment(&call.fields.required("experiment_id")?).await?;
-    call.must(Right::Read, &found.team, None)?;
-    Ok(Reply::json(&json!({ "teams": found.shared_with })))
-}
-
-/// Lets a team read an experiment. Not a route of MLflow.
-pub async fn share(call: &Call<'_>) -> Result<Reply> {
-    let found = own(call, Right::Manage).await?;
-    let team = call.fields.required("team")?;
-    if team != "*" && !call.actor.is_team(&team) {
-        return Err(Error::absent(format!("There is no team '{team}'")));
-    }
-    if team == found.team {
-        return Err(Error::invalid(format!("The experiment is of team {team} itself")));
-    }
-    let with = team.clone();
-    let change = move |there: &mut Experiment, _: &mut DocSet| {
-        if !there.shared_with.contains(&with) {
-            there.shared_with.push(with);
-        }
-        match there.shared_with.len() > limits::SHARES_PER_EXPERIMENT {
-            true => Err(Error::over_limit(format!(
-                "An experiment can be shared with {} teams",
-                limits::SHARES_PER_EXPERIMENT
-            ))),
-            false => Ok(()),
-        }
-    };
-    call.edit_experiment(&found, change).await?;
-    Ok(Reply::empty().noted(target(&found), json!({ "team": team })))
-}
-
-/// Ends that. Not a route of MLflow.
-pub async fn unshare(call: &Call<'_>) -> Result<Reply> {
-    let found = own(call, Right::Manage).await?;
-    let team = call.fields.required("team")?;
-    let with = team.clone();
-    let change = move |there: &mut Experiment, _: &mut DocSet| {
-        let before = there.shared_with.len();
-        there.shared_with.retain(|one| *one != with);
-        match there.shared_with.len() == before {
-            true => Err(Error::absent(format!("The experiment is not shared with '{with}'"))),
-            false => Ok(()),
-        }
-    };
-    call.edit_experiment(&found, change).await?;
-    Ok(Reply::empty().noted(target(&found), json!({ "team": team })))
 }

@@ -12,10 +12,12 @@ mod registry;
 mod run_tags;
 mod runs;
 mod scanner;
+mod shares;
 mod table;
 mod versions;
 
 pub use call::{Changed, Reply};
+pub use shares::{Named, set_share, shares};
 pub use table::{Access, OPS, Op, find};
 
 use crate::error::Result;

@@ -1,7 +1,9 @@
 //! The table of routes.
 
 use super::call::{Call, Reply};
-use super::{artifacts, experiments, history, logged_models, logging, registry, runs, versions};
+use super::{
+    artifacts, experiments, history, logged_models, logging, registry, runs, shares, versions,
+};
 use crate::error::{Code, Error, Result};
 use crate::ports::Fut;
 
@@ -51,9 +53,9 @@ ops! {
     POST "2.0/mlflow/experiments/delete-experiment-tag" Write "delete_experiment_tag" experiments::delete_tag;
     POST "2.0/mlflow/experiments/search-datasets" Read "search_datasets" experiments::search_datasets;
     POST "2.0mlflow/experiments/search-datasets" Read "search_datasets" experiments::search_datasets;
-    GET "2.0/mlflow/experiments/shares" Read "list_experiment_shares" experiments::shares;
-    POST "2.0/mlflow/experiments/share" Write "share_experiment" experiments::share;
-    POST "2.0/mlflow/experiments/unshare" Write "unshare_experiment" experiments::unshare;
+    GET "2.0/mlflow/experiments/shares" Read "list_experiment_shares" shares::of_experiment;
+    POST "2.0/mlflow/experiments/share" Write "share_experiment" shares::add;
+    POST "2.0/mlflow/experiments/unshare" Write "unshare_experiment" shares::remove;
 
     POST "2.0/mlflow/runs/create" Write "create_run" runs::create;
     GET "2.0/mlflow/runs/get" Read "get_run" runs::get;

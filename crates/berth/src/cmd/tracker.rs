@@ -77,6 +77,15 @@ impl<'a> Tracker<'a> {
 
     /// A run by its id, by the number of its job, or by its name.
     pub async fn run(&self, named: &str) -> Result<Value> {
+        self.run_of(named, "ACTIVE_ONLY").await
+    }
+
+    /// The same among the runs that were deleted.
+    pub async fn deleted_run(&self, named: &str) -> Result<Value> {
+        self.run_of(named, "DELETED_ONLY").await
+    }
+
+    async fn run_of(&self, named: &str, view: &str) -> Result<Value> {
         let named = named.strip_prefix("run:").unwrap_or(named);
         if named.len() == 32 && named.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             let asked = json!({ "run_id": named.to_ascii_lowercase() });
@@ -91,7 +100,8 @@ impl<'a> Tracker<'a> {
             Err(_) => format!("attributes.run_name = '{named}'"),
         };
         let experiments = self.experiments(None).await?;
-        let fields = json!({ "experiment_ids": experiments, "filter": filter });
+        let fields =
+            json!({ "experiment_ids": experiments, "filter": filter, "run_view_type": view });
         let route = (Method::Post, "runs/search", "runs");
         let mut found = self.all(route, fields, MOST_NAMED).await?;
         match found.len() {

@@ -8,6 +8,7 @@ use crate::fail::{Exit, Failure, Result};
 use crate::prompt;
 use crate::show::{Look, Page, Table};
 use berth_api::routes::Method;
+use berth_api::wire::ExperimentShares;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -39,7 +40,26 @@ pub enum ExperimentsCommand {
     Share(ShareArgs),
     /// Take that right away again
     Unshare(ShareArgs),
-    /// Delete an experiment with its runs; MLflow's client can restore it
+    /// List the teams that an experiment is shared with
+    Shares {
+        /// Name or id
+        #[arg(value_name = "EXPERIMENT")]
+        experiment: String,
+        /// The team of the experiment (your default team)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
+    /// Restore a deleted experiment with its runs
+    Restore {
+        /// Name or id
+        #[arg(value_name = "EXPERIMENT")]
+        experiment: String,
+        /// Its team (your default team)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
+    /// Delete an experiment with its runs; until the server removes it for good, `restore` brings it
+    /// back
     Delete {
         /// Name or id
         #[arg(value_name = "EXPERIMENT")]
@@ -115,11 +135,23 @@ pub async fn experiments(context: &Context, args: &Experiments) -> Result<()> {
             let names = |all: &Vec<Value>| all.iter().map(|one| text(&one["name"])).collect();
             context.show(&Page::new(found, |all, look| list_experiments(all, look), names))
         }
-        ExperimentsCommand::Share(args) => {
-            share(context, args, "experiments/share", "may read").await
+        ExperimentsCommand::Share(args) => share(context, args, true).await,
+        ExperimentsCommand::Unshare(args) => share(context, args, false).await,
+        ExperimentsCommand::Shares { experiment, team } => {
+            let (team, id) = place(context, experiment, team.as_deref()).await?;
+            let found = context.client()?.experiment_shares(&team, &id).await?;
+            let table = |of: &ExperimentShares, look: &Look| {
+                let mut table = Table::new(&["TEAM"]);
+                of.teams.iter().for_each(|team| table.row(vec![team.clone().into()]));
+                table.or(look, "Not shared.")
+            };
+            context.show(&Page::new(found, table, |of: &ExperimentShares| of.teams.clone()))
         }
-        ExperimentsCommand::Unshare(args) => {
-            share(context, args, "experiments/unshare", "may not read").await
+        ExperimentsCommand::Restore { experiment, team } => {
+            let tracker = Tracker::new(context, team.as_deref());
+            let fields = json!({ "experiment_id": tracker.experiment(experiment).await? });
+            tracker.ask(Method::Post, "experiments/restore", fields).await?;
+            context.gone(experiment, &format!("Restored experiment {experiment}"))
         }
         ExperimentsCommand::Delete { experiment, team, yes } => {
             let tracker = Tracker::new(context, team.as_deref());
@@ -135,11 +167,29 @@ pub async fn experiments(context: &Context, args: &Experiments) -> Result<()> {
     }
 }
 
-async fn share(context: &Context, args: &ShareArgs, path: &str, may: &str) -> Result<()> {
-    let ShareArgs { experiment, with, team } = args;
-    let tracker = Tracker::new(context, team.as_deref());
+/// The team and the id of an experiment. Where its artifacts are says both.
+async fn place(
+    context: &Context,
+    experiment: &str,
+    team: Option<&str>,
+) -> Result<(String, String)> {
+    let tracker = Tracker::new(context, team);
     let id = tracker.experiment(experiment).await?;
-    tracker.ask(Method::Post, path, json!({ "experiment_id": id, "team": with })).await?;
+    let found = tracker.ask(Method::Get, "experiments/get", json!({ "experiment_id": id })).await?;
+    let place = text(&found["experiment"]["artifact_location"]);
+    let place = place.strip_prefix("mlflow-artifacts:/").and_then(|place| place.split_once('/'));
+    let odd = || Failure::new(Exit::Failed, format!("the server does not say whose {id} is"));
+    place.map(|(team, id)| (team.to_owned(), id.to_owned())).ok_or_else(odd)
+}
+
+async fn share(context: &Context, args: &ShareArgs, shared: bool) -> Result<()> {
+    let ShareArgs { experiment, with, team } = args;
+    let (team, id) = place(context, experiment, team.as_deref()).await?;
+    let client = context.client()?;
+    let may = match shared {
+        true => client.share_experiment(&team, &id, with).await.map(|_| "may read")?,
+        false => client.unshare_experiment(&team, &id, with).await.map(|_| "may not read")?,
+    };
     let whom = if with == "*" { "every team".to_owned() } else { format!("team {with}") };
     context.gone(experiment, &format!("{} {may} experiment {experiment}", capital(&whom)))
 }

@@ -326,6 +326,9 @@ impl Known<'_> {
                 let shape = self.one::<wire::Storage>();
                 self.may_take::<wire::StorageSet>(shape)
             }
+            "experiment_shares" | "share_experiment" | "unshare_experiment" => {
+                self.one::<wire::ExperimentShares>()
+            }
             "lineage" => self.one::<wire::Lineage>().query::<wire::LineageQuery>(),
             "run_recipe" => self.one::<wire::Recipe>().query::<wire::RecipeQuery>(),
             "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),

@@ -355,6 +355,7 @@ const EVERYWHERE: &[(&str, &str)] = &[
     ("weight_milli", "What it gets of what is left over, beside others"),
     ("what", "What was done: the name of a route, such as `submit_job`"),
     ("who", "The name of a user; `berth` for the server itself"),
+    ("with", "The team that may read it; `*` is every team"),
     ("whole", "Whether nothing is missing and nothing was changed"),
 ];
 

@@ -54,6 +54,11 @@ impl Asking {
         };
         Ok(Asking { caller, service: service.clone(), team })
     }
+
+    /// For a request whose path names the team.
+    pub fn of_team(service: &Service, caller: Caller, team: &str) -> Asking {
+        Asking { caller, service: service.clone(), team: Some(team.to_owned()) }
+    }
 }
 
 fn is_team(service: &Service, name: &str) -> bool {

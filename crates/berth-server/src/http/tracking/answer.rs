@@ -1,5 +1,6 @@
 //! Answers and refusals in the form that MLflow's client reads.
 
+use crate::http::answer::Failure;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -44,4 +45,22 @@ pub fn of_fault(fault: &Fault) -> Error {
         next => format!(". {next}"),
     };
     Error::new(code, format!("{}{next}", fault.0.detail))
+}
+
+/// The other way round, for routes of Berth's own.
+pub fn to_failure(error: Error) -> Failure {
+    let code = match error.code {
+        Code::DoesNotExist | Code::EndpointNotFound => Problem::NotFound,
+        Code::PermissionDenied => Problem::Forbidden,
+        Code::Unauthenticated => Problem::NoToken,
+        Code::AlreadyExists => Problem::Exists,
+        Code::LimitExceeded => Problem::TooLarge,
+        Code::TooManyRequests => Problem::TooMany,
+        Code::Unavailable => Problem::StoreDown,
+        Code::Internal | Code::InvalidState => Problem::Internal,
+        Code::Conflict | Code::InvalidParameterValue | Code::BadRequest | Code::NotImplemented => {
+            Problem::BadRequest
+        }
+    };
+    Failure::new(code, error.message)
 }

@@ -13,7 +13,7 @@ use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use berth_engine::{Write, clock};
-use berth_store::Batch;
+use berth_store::{AuditEntry, Batch};
 use berth_tracker::{Access, Code, Error, Op, Request as Asked, answer, find};
 use std::time::Duration;
 
@@ -89,14 +89,7 @@ async fn carry_out(
         let mut row = asking.caller.audit(changed.target, changed.detail);
         op.id.clone_into(&mut row.what);
         op.method.clone_into(&mut row.method);
-        let engine = app.service.engine.clone();
-        let write = Write::documents(Batch::default(), row);
-        let written = tokio::spawn(async move {
-            if let Err(error) = engine.write_eventually(write).await {
-                tracing::error!(%error, "a change of what is tracked is not in the audit log");
-            }
-        });
-        let _ = tokio::time::timeout(AUDIT_TIMEOUT, written).await;
+        note(app, row).await;
     }
     let response = json(reply.body);
     let size = response.body().size_hint().exact();
@@ -105,6 +98,18 @@ async fn carry_out(
         Err(fault) if op.access == Access::Read => Err(of_fault(&fault)),
         _ => Ok(response),
     }
+}
+
+/// Writes a row for a change that is done into the audit log.
+pub async fn note(app: &App, row: AuditEntry) {
+    let engine = app.service.engine.clone();
+    let write = Write::documents(Batch::default(), row);
+    let written = tokio::spawn(async move {
+        if let Err(error) = engine.write_eventually(write).await {
+            tracing::error!(%error, "a change of an experiment, a run or a model is not in the audit log");
+        }
+    });
+    let _ = tokio::time::timeout(AUDIT_TIMEOUT, written).await;
 }
 
 fn asked<'a>(query: &'a str, body: &'a Bytes, parts: Vec<String>) -> Asked<'a> {

@@ -5,6 +5,10 @@ mod actor;
 mod answer;
 mod handler;
 mod identify;
+
+pub use actor::Asking as Member;
+pub use answer::to_failure;
+pub use handler::note;
 mod of_job;
 
 use crate::app::App;

@@ -6,13 +6,14 @@ mod group;
 mod list;
 mod short;
 mod show;
+mod stage;
 
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
 use clap::{Args, Subcommand};
 
-/// List, show and compare runs of experiments
+/// List, show, compare, delete and restore runs of experiments
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Runs {
@@ -45,6 +46,27 @@ pub enum RunsCommand {
         #[arg(short, long, value_name = "TEAM", add = complete::teams())]
         team: Option<String>,
     },
+    /// Delete runs; until the server removes them for good, `restore` brings them back
+    Delete {
+        /// Runs, by their ids, their names or the numbers of their jobs
+        #[arg(value_name = "RUN", required = true)]
+        runs: Vec<String>,
+        /// The team (your default team)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Restore deleted runs
+    Restore {
+        /// Runs, by their ids, their names or the numbers of their jobs
+        #[arg(value_name = "RUN", required = true)]
+        runs: Vec<String>,
+        /// The team (your default team)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
 }
 
 pub async fn run(context: &Context, args: &Runs) -> Result<()> {
@@ -53,6 +75,12 @@ pub async fn run(context: &Context, args: &Runs) -> Result<()> {
         Some(RunsCommand::Show { run, team }) => show::run(context, run, team.as_deref()).await,
         Some(RunsCommand::Compare { runs, all, team }) => {
             compare::run(context, runs, *all, team.as_deref()).await
+        }
+        Some(RunsCommand::Delete { runs, team, yes }) => {
+            stage::delete(context, runs, team.as_deref(), *yes).await
+        }
+        Some(RunsCommand::Restore { runs, team }) => {
+            stage::restore(context, runs, team.as_deref()).await
         }
     }
 }

@@ -152,6 +152,52 @@ fn what_a_team_tracks_does_not_exist_for_another_until_it_is_shared() {
 }
 
 #[test]
+fn an_experiment_is_shared_over_the_api_and_on_the_command_line() {
+    let people = People::start("1xL4");
+    let mia = people.join("mia", "audio", "researcher");
+    people.tracked(&people.kim, "experiments/create", &json!({ "name": "a/b" }));
+    let path = "/v1/experiments/vision/a%2Fb/shares";
+    let named = "experiments/get-by-name?experiment_name=vision%2Fa%2Fb";
+    refused(&people.seen(&mia, named), 404, "RESOURCE_DOES_NOT_EXIST");
+    let none = json!({});
+    let shared = people.ask(&people.kim, "PUT", &format!("{path}/audio"), &none);
+    assert_eq!((shared.status, shared.json()), (200, json!({ "teams": ["audio"] })));
+    assert_eq!(people.seen(&mia, named).status, 200);
+    // The other team reads it, and does not see or change who else does.
+    assert_eq!(people.get(&mia, path).status, 404);
+    assert_eq!(people.ask(&mia, "PUT", &format!("{path}/*"), &none).status, 404);
+    let unknown = people.ask(&people.kim, "PUT", &format!("{path}/nobody"), &none);
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let ended = people.ask(&people.kim, "DELETE", &format!("{path}/audio"), &none);
+    assert_eq!((ended.status, ended.json()), (200, json!({ "teams": [] })));
+    refused(&people.seen(&mia, named), 404, "RESOURCE_DOES_NOT_EXIST");
+    // On the command line, by the admin of the server.
+    let server = &people.server;
+    let of = ["a/b", "--team", "vision"];
+    server.run_ok(&[&["experiments", "share"], &of[..], &["--with", "audio"]].concat());
+    let listed = server.json(&[&["experiments", "shares"], &of[..]].concat());
+    assert_eq!(listed, json!({ "teams": ["audio"] }));
+    assert_eq!(people.seen(&mia, named).status, 200);
+    server.run_ok(&[&["experiments", "delete"], &of[..], &["-y"]].concat());
+    server.run_ok(&[&["experiments", "restore"], &of[..]].concat());
+}
+
+#[test]
+fn a_deleted_run_is_restored_by_its_name() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let token = server.token();
+    let run = json!({ "run_name": "first" });
+    let made = Request::new("POST", "/api/2.0/mlflow/runs/create").token(Some(&token)).json(&run);
+    assert_eq!(made.send(&server.url).status, 200);
+    let listed = || server.run_ok(&["runs", "-o", "name"]).lines().count();
+    assert_eq!(listed(), 1);
+    server.run_ok(&["runs", "delete", "first", "-y"]);
+    assert_eq!(listed(), 0);
+    server.run_ok(&["runs", "restore", "first"]);
+    assert_eq!(listed(), 1);
+}
+
+#[test]
 fn a_researcher_deletes_own_runs_and_a_lead_all_of_the_team() {
     let people = People::start("1xL4");
     let kit = people.join("kit", "vision", "researcher");

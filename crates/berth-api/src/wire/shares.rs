@@ -1,0 +1,11 @@
+//! Experiments that other teams may read.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The teams that may read an experiment of another team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExperimentShares {
+    /// `*` is every team.
+    pub teams: Vec<String>,
+}

@@ -1,0 +1,63 @@
+//! Experiments that are shared with other teams.
+
+use super::answer::{Answer, Failure, Json};
+use super::asking::Asking;
+use super::extract::Path;
+use super::tracking::{Member, note, to_failure};
+use crate::app::App;
+use axum::extract::State;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use berth_api::wire::ExperimentShares;
+use berth_engine::clock;
+use berth_service::Caller;
+use berth_tracker::{Named, set_share, shares};
+
+pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
+    Some(match id {
+        "experiment_shares" => on(filter, list),
+        "share_experiment" => on(filter, share),
+        "unshare_experiment" => on(filter, unshare),
+        _ => return None,
+    })
+}
+
+async fn list(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path((team, experiment)): Path<(String, String)>,
+) -> Answer<ExperimentShares> {
+    let of = Named { team: &team, experiment: &experiment };
+    let actor = Member::of_team(&app.service, caller, &team);
+    let teams = shares(&*app.tracking.store, &actor, of).map_err(to_failure)?;
+    Ok(Json(ExperimentShares { teams }))
+}
+
+async fn share(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(named): Path<(String, String, String)>,
+) -> Answer<ExperimentShares> {
+    set(&app, caller, named, true).await
+}
+
+async fn unshare(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(named): Path<(String, String, String)>,
+) -> Answer<ExperimentShares> {
+    set(&app, caller, named, false).await
+}
+
+async fn set(
+    app: &App,
+    caller: Caller,
+    (team, experiment, with): (String, String, String),
+    shared: bool,
+) -> Answer<ExperimentShares> {
+    let of = Named { team: &team, experiment: &experiment };
+    let actor = Member::of_team(&app.service, caller, &team);
+    let done = set_share(&*app.tracking.store, &actor, of, (&with, shared), clock::now().0).await;
+    let (teams, changed) = done.map_err(to_failure)?;
+    note(app, actor.caller.audit(changed.target, changed.detail)).await;
+    Ok::<_, Failure>(Json(ExperimentShares { teams }))
+}
