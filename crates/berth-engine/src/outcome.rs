@@ -76,6 +76,11 @@ pub(crate) fn exit(ended: &Ended) -> Exit {
     }
 }
 
+/// What a list has of an end, without where a program was looked for.
+pub(crate) fn in_short(text: &str) -> &str {
+    text.split_once(" (PATH=").map_or(text, |(short, _)| short)
+}
+
 fn is_of_a_process(end: &TaskEnd) -> bool {
     matches!(end, TaskEnd::Failed(_) | TaskEnd::Signalled(_) | TaskEnd::OutOfMemory)
 }
@@ -105,5 +110,17 @@ pub const fn stop_message(cause: Cause) -> &'static str {
         Cause::Held => "was paused",
         Cause::PeerFailed => "was stopped because another of its tasks failed",
         Cause::TimeLimit => "reached its time limit",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_which_program_is_missing_and_not_where_it_was_looked_for() {
+        let text = "not started: no such program: pyton (PATH=/usr/local/bin:/usr/bin)";
+        assert_eq!(in_short(text), "not started: no such program: pyton");
+        assert_eq!(in_short("failed with exit code 1"), "failed with exit code 1");
     }
 }

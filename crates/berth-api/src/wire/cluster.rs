@@ -79,6 +79,9 @@ pub struct Gpu {
     /// What its last check came to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<GpuCheck>,
+    /// The state of its node, where that takes no new work: no job gets what is free of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<NodeState>,
     /// How much of it nobody holds.
     pub free_milli: i64,
     pub holders: Vec<GpuHolder>,
@@ -156,6 +159,31 @@ pub enum NodeState {
     Troubled,
     Failed,
     Leaving,
+}
+
+impl NodeState {
+    /// Whether jobs start on such a node.
+    pub const fn takes_work(self) -> bool {
+        matches!(self, NodeState::Ready | NodeState::Leaving)
+    }
+
+    pub const fn word(self) -> &'static str {
+        match self {
+            NodeState::Ready => "ready",
+            NodeState::Cordoned => "cordoned",
+            NodeState::Draining => "draining",
+            NodeState::Troubled => "in trouble",
+            NodeState::Failed => "failed",
+            NodeState::Leaving => "leaving",
+        }
+    }
+}
+
+impl Gpu {
+    /// How much of it a job can get now.
+    pub fn usable_milli(&self) -> i64 {
+        if self.closed.is_some() { 0 } else { self.free_milli }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

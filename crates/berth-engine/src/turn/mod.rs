@@ -288,7 +288,7 @@ impl<'a> Turn<'a> {
         // Those that had to end with it do not hide the one that failed.
         if ended.asked != Some(Cause::PeerFailed) {
             job.detail.exit = Some(exit.clone());
-            job.row.reason = exit.text.clone();
+            job.row.reason = outcome::in_short(&exit.text).to_owned();
         }
         if let Some(live) = job.leases.get_mut(&lease) {
             live.row.exit = serde_json::to_string(&exit).ok();

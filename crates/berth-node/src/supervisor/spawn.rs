@@ -72,7 +72,7 @@ pub(super) enum SpawnError {
     Pipe(io::Error),
     #[error("{0} does not exist, or the interpreter named in its first line does not")]
     NoProgram(String),
-    #[error("the command {program} was not found in PATH={path}")]
+    #[error("no such program: {program} (PATH={path})")]
     NotInPath { program: String, path: String },
     #[error("{0} may not be executed: make it executable (chmod +x), or name an interpreter")]
     NotExecutable(String),

@@ -57,7 +57,7 @@ fn a_command_that_cannot_be_started_says_why() {
     std::fs::write(&script, "echo hi\n").unwrap();
     let script = script.display().to_string();
     let cases: [(&[&str], &str); 3] = [
-        (&["no-such-command"], "was not found in PATH="),
+        (&["no-such-command"], "no such program: no-such-command (PATH="),
         (&["/no/such/command"], "does not exist"),
         (&[&script], "chmod +x"),
     ];

@@ -216,7 +216,7 @@ fn a_start_that_fails_in_a_sandbox_says_why_in_the_same_words() {
     missing.command = vec!["no-such-program".to_owned()];
     machine.start(missing);
     let TaskEnd::NotStarted(why) = machine.end(1).end() else { panic!("it started") };
-    assert!(why.contains("the command no-such-program was not found in PATH="), "{why}");
+    assert!(why.contains("no such program: no-such-program (PATH="), "{why}");
     let mut elsewhere = task(&machine, 2, "true");
     elsewhere.directory = "/no/such/folder".into();
     machine.start(elsewhere);

@@ -1,5 +1,6 @@
 //! Every GPU, who holds it, and what it does.
 
+use super::nodes;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::figures;
@@ -191,6 +192,7 @@ fn shown(node: &NodeSpec, index: usize, price: Micros, held: Vec<wire::GpuHolder
         failed: None,
         checking: None,
         checked: None,
+        closed: Some(nodes::state(node.state).0).filter(|state| !state.takes_work()),
         free_milli: (1_000 - used).max(0),
         holders: held,
         price_micros_per_hour: price.0,

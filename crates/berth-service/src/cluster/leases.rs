@@ -11,7 +11,7 @@ use berth_api::wire::{HeldLease, LeaseList, LeaseState, PromisedPlace, PromisedP
 use berth_api::{Code, wire};
 use berth_core::Progress;
 use berth_engine::{Core, Stopped, clock};
-use berth_model::{JobId, LeaseId, LeaseOutcome, Place, Span};
+use berth_model::{Exit, ExitKind, JobId, LeaseId, LeaseOutcome, Place, Span};
 use berth_store::{self as store, LeaseFilter};
 use std::collections::BTreeMap;
 
@@ -89,12 +89,9 @@ fn shown(
     };
     let told: Option<Stopped> =
         row.stop.as_deref().and_then(|stop| serde_json::from_str(stop).ok());
-    let end = told.map(|told| told.cause.code()).or(row.outcome.map(|outcome| match outcome {
-        LeaseOutcome::Done => "done",
-        LeaseOutcome::Failed => "failed",
-        LeaseOutcome::Stopped => "stopped",
-        LeaseOutcome::Lost => "lost",
-    }));
+    // A job that its own rule ends is told to end and is done.
+    let told = told.filter(|_| row.outcome != Some(LeaseOutcome::Done));
+    let end = told.map(|told| told.cause.code()).or(row.outcome.map(|outcome| word(outcome, row)));
     HeldLease {
         id: format!("{job}/{task}#{attempt}"),
         of: job_ref(caller, job, &held.name, &held.user, &held.team),
@@ -111,6 +108,23 @@ fn shown(
         at_most_to: progress.and_then(|progress| progress.ends_at_most).map(wire::At),
         end_reason: end.map(str::to_owned),
         price_micros_per_hour: row.price.0,
+    }
+}
+
+/// How a lease ended by itself. The core counts a failure that is tried again as lost.
+fn word(outcome: LeaseOutcome, row: &store::LeaseRow) -> &'static str {
+    let exit: Option<Exit> = row.exit.as_deref().and_then(|exit| serde_json::from_str(exit).ok());
+    match (outcome, exit.map(|exit| exit.kind)) {
+        (LeaseOutcome::Done, _) => "done",
+        (LeaseOutcome::Failed, _)
+        | (
+            LeaseOutcome::Lost,
+            Some(
+                ExitKind::Failed | ExitKind::Signalled | ExitKind::OutOfMemory | ExitKind::NotReady,
+            ),
+        ) => "failed",
+        (LeaseOutcome::Stopped, _) => "stopped",
+        (LeaseOutcome::Lost, _) => "lost",
     }
 }
 

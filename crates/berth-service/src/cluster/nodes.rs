@@ -67,7 +67,7 @@ async fn change(
     if matches!(before.state, wire::NodeState::Failed | wire::NodeState::Leaving) {
         let (word, _) = state(to);
         let detail =
-            format!("node {name} is {}, so it cannot be {}", word_of(before.state), word_of(word));
+            format!("node {name} is {}, so it cannot be {}", before.state.word(), word.word());
         let next = "it joins again by itself when its server starts";
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
@@ -197,7 +197,7 @@ fn shown(spec: &NodeSpec, prices: &BTreeMap<Name, Micros>, used: Used) -> wire::
     }
 }
 
-fn state(state: NodeState) -> (wire::NodeState, Option<wire::At>) {
+pub(super) fn state(state: NodeState) -> (wire::NodeState, Option<wire::At>) {
     match state {
         NodeState::Ready => (wire::NodeState::Ready, None),
         NodeState::Cordoned => (wire::NodeState::Cordoned, None),
@@ -205,16 +205,5 @@ fn state(state: NodeState) -> (wire::NodeState, Option<wire::At>) {
         NodeState::Troubled => (wire::NodeState::Troubled, None),
         NodeState::Failed => (wire::NodeState::Failed, None),
         NodeState::Leaving { at } => (wire::NodeState::Leaving, Some(at.into())),
-    }
-}
-
-const fn word_of(state: wire::NodeState) -> &'static str {
-    match state {
-        wire::NodeState::Ready => "ready",
-        wire::NodeState::Cordoned => "cordoned",
-        wire::NodeState::Draining => "draining",
-        wire::NodeState::Troubled => "in trouble",
-        wire::NodeState::Failed => "failed",
-        wire::NodeState::Leaving => "leaving",
     }
 }

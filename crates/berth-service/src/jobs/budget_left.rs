@@ -1,11 +1,13 @@
 //! What a job may cost beside what is left of the budgets it counts for.
 
+use super::expected;
 use crate::caller::Caller;
-use crate::live;
+use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::wire;
 use berth_core::State;
-use berth_model::{BudgetAction, BudgetPeriod, Micros, QueueSnapshot};
+use berth_engine::clock;
+use berth_model::{BudgetAction, BudgetPeriod, JobId, Micros, QueueSnapshot};
 
 /// The tightest budget of a queue and the queues above it, of those that the caller may read.
 pub struct BudgetLeft {
@@ -17,23 +19,41 @@ pub struct BudgetLeft {
 }
 
 pub fn of(state: &State, caller: &Caller, queue: &str) -> Option<BudgetLeft> {
-    let queues = live::queues_of(state);
+    let queues = state.queue_snapshots();
+    let now = clock::now();
     let named = |name: &str| queues.iter().find(|queue| *queue.spec.name == *name);
     let path = std::iter::successors(named(queue), |queue| named(queue.spec.parent.as_deref()?));
     path.filter(|queue| caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None))
-        .filter_map(budget_left)
+        .filter_map(|queue| budget_left(queue, || state.unbilled_below(&queue.spec.name, now)))
         .min_by_key(|budget| budget.left)
 }
 
-fn budget_left(queue: &QueueSnapshot) -> Option<BudgetLeft> {
+/// `unbilled` is asked only of a queue with a budget: it looks at all that runs.
+fn budget_left(queue: &QueueSnapshot, unbilled: impl Fn() -> Micros) -> Option<BudgetLeft> {
     let budget = queue.spec.budget.as_ref()?;
+    let spent = queue.spent + unbilled();
     Some(BudgetLeft {
         queue: queue.spec.name.to_string(),
-        left: (budget.limit.0 - queue.spent.0).max(0),
+        left: (budget.limit.0 - spent.0).max(0),
         limit: budget.limit.0,
         per: budget.per,
         action: budget.action,
     })
+}
+
+/// The same of a job, or an array of so many elements, that was submitted just now.
+pub fn warning_of(
+    service: &Service,
+    caller: &Caller,
+    job: JobId,
+    elements: u32,
+) -> Option<wire::Warning> {
+    let core = service.engine.core();
+    let mut found = core.jobs.range(job..JobId::new(job.number + 1)).map(|(_, live)| live);
+    let live = found.next()?;
+    let each = expected::cost(&core, live)?;
+    let budget = of(&core.state, caller, &live.row.team);
+    warning(budget.as_ref(), Some(each.0.saturating_mul(i64::from(elements))))
 }
 
 /// What to say of a job that is expected to cost more than is left.

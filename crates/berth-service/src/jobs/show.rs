@@ -199,9 +199,11 @@ fn attempt(number: u32, rows: &[&LeaseRow]) -> wire::Attempt {
     let all_closed = rows.iter().all(|row| row.closed.is_some());
     let closed = times(|row| row.closed).max().flatten().filter(|_| all_closed);
     let leases: Vec<wire::Lease> = rows.iter().map(|row| lease(row)).collect();
-    // The end of the task that ended badly, if one did, tells more than the others.
+    // The end of the task that ended badly, if one did, tells more than those of the others, which
+    // were stopped because of it.
     let bad = leases.iter().filter_map(|lease| lease.exit.clone());
-    let exit = bad.clone().find(|exit| exit.kind != wire::ExitKind::Done);
+    let bad = bad.filter(|exit| exit.kind != wire::ExitKind::Done);
+    let exit = bad.min_by_key(|exit| exit.kind == wire::ExitKind::Stopped);
     wire::Attempt {
         number,
         opened: rows.iter().map(|row| row.opened).min().unwrap_or_default().into(),

@@ -2,7 +2,7 @@
 
 use super::find::{self, PARENT};
 use super::named::{must_have_project, must_have_secrets, must_notify_in_reach};
-use super::{depend, late, priority};
+use super::{budget_left, depend, late, priority};
 use crate::caller::Caller;
 use crate::checks;
 use crate::code;
@@ -51,7 +51,20 @@ pub async fn submit(
         return Ok(answer(&request, &remarks, None, None));
     }
     let said = format!("{query:?}\n{text}");
-    make(service, caller, key, request, remarks, said).await
+    let made = make(service, caller, key, request, remarks, said).await?;
+    Ok(with_budget(service, caller, made))
+}
+
+/// Says where the job will spend more than is left of a budget, as a plan of it does.
+fn with_budget(
+    service: &Service,
+    caller: &Caller,
+    mut made: wire::JobSubmitted,
+) -> wire::JobSubmitted {
+    let id = made.id.filter(|_| !made.repeated);
+    let warning = id.and_then(|id| budget_left::warning_of(service, caller, id.0, made.elements));
+    made.warnings.extend(warning);
+    made
 }
 
 pub async fn clone(
@@ -76,7 +89,8 @@ pub async fn clone(
         return Err(Fault::new(Code::JobRefused, detail).next(next));
     }
     let said = format!("clone {} {how:?}", found.id);
-    make(service, caller, key, request, remarks, said).await
+    let made = make(service, caller, key, request, remarks, said).await?;
+    Ok(with_budget(service, caller, made))
 }
 
 /// What a job saved belongs to its team: a job of another team must not have it, whoever may read

@@ -144,10 +144,18 @@ impl Part {
             from: self.from.into(),
             to: self.to.map(wire::At),
             cause: self.cause.map(|cause| cause.code().to_owned()),
-            text: self.text.or_else(|| self.cause.map(|cause| stop_message(cause).to_owned())),
+            text: self.text.or_else(|| self.cause.map(|cause| words(cause).to_owned())),
             by: self.by.map(|id| others.get(&id).cloned().unwrap_or_else(|| unnamed(id))),
             cost_micros: self.cost.0,
         }
+    }
+}
+
+/// Why a job was stopped, as a whole: one of its own tasks is the one that failed.
+fn words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::PeerFailed => "one of its tasks failed, so Berth stopped the others",
+        cause => stop_message(cause),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::watch::{self, Watch};
 use berth_api::wire::{Attempt, Job, JobState, Timeline, Why};
 use berth_api::{Client, Code};
 use berth_file::job;
+use berth_model::Cause;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -232,12 +233,16 @@ fn attempts(found: &Described, look: &Look) -> Option<String> {
     Some(body)
 }
 
+/// The cause by which tasks end whose peer has failed.
+const PEER_FAILED: &str = Cause::PeerFailed.code();
+
 /// How an attempt ended: told to by Berth, which knows why and for whom, or by itself.
 fn end(found: &Described, attempt: &Attempt) -> String {
     let segments = found.timeline.iter().flat_map(|time| &time.segments);
     let stopped = segments
         .filter(|segment| segment.attempt == Some(attempt.number))
-        .find(|segment| segment.cause.is_some());
+        // The end of the task that failed says more than that the others had to end with it.
+        .find(|segment| segment.cause.as_deref().is_some_and(|cause| cause != PEER_FAILED));
     if let Some(segment) = stopped {
         let why = segment.text.clone().or_else(|| segment.cause.clone()).unwrap_or_default();
         let by = segment.by.as_ref().map(|by| format!(", for {}", named(by)));

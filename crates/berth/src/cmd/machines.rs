@@ -81,7 +81,7 @@ fn by_node(gpus: &[Gpu]) -> Table {
             node.into(),
             model.into(),
             words::gpus(count, gpus.iter().any(|gpu| gpu.declared)).into(),
-            words::gpus(gpus.iter().map(|gpu| gpu.free_milli).sum(), false).into(),
+            words::gpus(gpus.iter().map(|gpu| gpu.usable_milli()).sum(), false).into(),
             words::bytes(memory).into(),
             words::money(gpus[0].price_micros_per_hour).into(),
             mean.map(|percent| format!("{percent}%")).into(),
@@ -95,7 +95,7 @@ fn by_node(gpus: &[Gpu]) -> Table {
 /// In a word why it takes no work.
 fn out_of_use(gpu: &Gpu) -> Option<&'static str> {
     match (gpu.healthy, &gpu.held, &gpu.checking) {
-        (true, _, _) => None,
+        (true, _, _) => gpu.closed.map(NodeState::word),
         (false, Some(_), _) => Some("held"),
         (false, None, Some(_)) => Some("checking"),
         (false, None, None) => Some("failed"),
@@ -108,10 +108,14 @@ fn health(gpus: &[&Gpu]) -> Cell {
         let count = gpus.iter().filter(|gpu| out_of_use(gpu) == Some(*word)).count();
         (count > 0).then(|| format!("{count} {word}"))
     };
-    let told: Vec<String> = ["failed", "held", "checking"].iter().filter_map(count).collect();
-    match told.is_empty() {
-        true => Cell::toned("ok", Tone::Good),
-        false => Cell::toned(told.join(", "), Tone::Bad),
+    let mut told: Vec<String> = ["failed", "held", "checking"].iter().filter_map(count).collect();
+    let is_bad = !told.is_empty();
+    // All GPUs of a node share the state of the node.
+    told.extend(gpus.iter().find_map(|gpu| gpu.closed).map(|state| state.word().to_owned()));
+    match (told.is_empty(), is_bad) {
+        (true, _) => Cell::toned("ok", Tone::Good),
+        (false, true) => Cell::toned(told.join(", "), Tone::Bad),
+        (false, false) => Cell::toned(told.join(", "), Tone::Busy),
     }
 }
 
@@ -135,7 +139,7 @@ fn each_gpu(gpus: &[Gpu]) -> Table {
             gpu.node.as_str().into(),
             words::gpus(i64::from(gpu.index) * 1_000, false).into(),
             gpu.model.as_str().into(),
-            words::gpus(gpu.free_milli, false).into(),
+            words::gpus(gpu.usable_milli(), false).into(),
             words::bytes(gpu.memory_bytes).into(),
             gpu.used_bytes.map(words::bytes).into(),
             gpu.utilization.map(|percent| format!("{percent}%")).into(),
@@ -412,6 +416,7 @@ mod tests {
             failed: None,
             checking: None,
             checked: None,
+            closed: None,
             free_milli,
             holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
             price_micros_per_hour: 3_100_000,
@@ -435,6 +440,17 @@ NODE  MODEL      GPUS  FREE  MEMORY  PRICE/H  BUSY  JOBS  HEALTH
 n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
 ";
         assert_eq!(shown(false), expect);
+    }
+
+    #[test]
+    fn gpus_of_a_node_that_drains_are_not_free_and_say_so() {
+        let drains = |index| Gpu { closed: Some(NodeState::Draining), ..gpu(index, 1_000) };
+        let all = Items { items: vec![drains(0), drains(1)] };
+        for wide in [false, true] {
+            let text = gpus_text(&all, &Look { wide, ..Look::fixed() });
+            assert!(text.contains("draining"), "{text}");
+            assert_eq!(text.lines().nth(1).unwrap().split_whitespace().nth(3), Some("0"), "{text}");
+        }
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn screen(frame: &mut Frame<'_>, screen: &Screen, look: &Look) {
     ])
     .areas(frame.area());
     frame.render_widget(Paragraph::new(figures(screen)), head);
-    block(frame, gpus, "GPUs  █ held  ▒ shared  · free  x failed", &nodes, "No GPUs.");
+    block(frame, gpus, "GPUs  █ held  ▒ shared  · free  - closed  x failed", &nodes, "No GPUs.");
     block(frame, queues, "Queues", &queue_lines(&screen.queues), "No queues.");
     block(frame, running, "Running", &job_lines(&screen.running, look), "Nothing runs.");
     block(frame, waiting, "Waiting", &job_lines(&screen.waiting, look), "No jobs wait.");
@@ -65,7 +65,7 @@ fn block(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[String], nothi
 fn figures(screen: &Screen) -> String {
     let declared = if screen.gpus.iter().any(|gpu| gpu.declared) { " (declared)" } else { "" };
     let usable = screen.gpus.iter().filter(|gpu| gpu.healthy);
-    let free: i64 = usable.map(|gpu| gpu.free_milli).sum();
+    let free: i64 = usable.map(Gpu::usable_milli).sum();
     let failed = screen.gpus.iter().filter(|gpu| !gpu.healthy).count();
     let count = |waiting: bool| {
         let states = screen.counts.iter().filter(|(state, _)| waits(**state) == waiting);
@@ -102,11 +102,12 @@ fn nodes(gpus: &[Gpu]) -> Vec<String> {
 }
 
 fn sign(gpu: &Gpu) -> char {
-    match (gpu.healthy, gpu.free_milli) {
-        (false, _) => 'x',
-        (true, 1_000) => '·',
-        (true, 0) => '█',
-        (true, _) => '▒',
+    match (gpu.healthy, gpu.free_milli, gpu.closed) {
+        (false, _, _) => 'x',
+        (true, 1_000, Some(_)) => '-',
+        (true, 1_000, None) => '·',
+        (true, 0, _) => '█',
+        (true, _, _) => '▒',
     }
 }
 

@@ -184,6 +184,7 @@ mod tests {
             failed: None,
             checking: None,
             checked: None,
+            closed: None,
             free_milli,
             holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
             price_micros_per_hour: 3_100_000,
@@ -223,6 +224,24 @@ mod tests {
         assert!(text.contains("n1  █··x"), "{text}");
         assert!(text.contains("17"), "{text}");
         assert!(text.contains("no room"), "{text}");
+    }
+
+    #[test]
+    fn gpus_of_a_closed_node_are_not_counted_as_free() {
+        let closed = Some(berth_api::wire::NodeState::Draining);
+        let held = Gpu { closed, ..gpu("n2", 1, 0) };
+        let screen = Screen {
+            gpus: vec![gpu("n1", 0, 1_000), Gpu { closed, ..gpu("n2", 0, 1_000) }, held],
+            running: Vec::new(),
+            waiting: Vec::new(),
+            queues: Vec::new(),
+            counts: BTreeMap::new(),
+            rate: 0,
+            trouble: None,
+        };
+        let text = text(&screen, &Look::fixed()).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(text.contains("3 GPUs (declared)  1 free"), "{text}");
+        assert!(text.contains("n2  -█"), "{text}");
     }
 
     #[test]
