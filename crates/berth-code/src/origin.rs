@@ -7,8 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use tar::{Archive, Builder};
 
-/// The folder of an archive that has it, and the files there.
-pub const FOLDER: &str = ".berth";
+/// The files of an archive that have it.
 const COMMIT: &str = ".berth/commit";
 const DIFF: &str = ".berth/code.diff";
 /// What is kept of a diff.

@@ -193,6 +193,12 @@ impl State {
         gpus.map(|gpu| (gpu.model.clone(), gpu.memory)).collect()
     }
 
+    /// The model of one GPU of a node.
+    pub fn gpu_model(&self, node: &str, gpu: u32) -> Option<&Name> {
+        let node = self.cluster.node(self.cluster.find(node)?);
+        node.spec.gpus.get(gpu as usize).map(|gpu| &gpu.model)
+    }
+
     /// The levels of all topologies, besides `node` and `nvlink`.
     pub fn levels(&self) -> BTreeSet<Name> {
         self.cluster.topologies.iter().flat_map(|(_, keys)| keys.iter().cloned()).collect()

@@ -3,7 +3,7 @@
 use berth_code::Origin;
 use berth_engine::Detail;
 use berth_model::run::{Command, RunSpec};
-use berth_model::{CodeId, JobId, JobState, Time};
+use berth_model::{CodeId, JobId, JobState, Name, Time};
 use berth_service::{Fault, Service, live, tracked_run};
 use berth_store::{JobRow, LeaseRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,18 +85,12 @@ impl Facts {
         if let Some(live) = core.jobs.get(&job) {
             facts.cost_micros = core.cost(live, now).0;
         }
-        // Only what GPUs were called when it started matters: a run that has ended keeps its tag.
-        if facts.runs && newest.iter().any(|lease| lease.slices != "[]") {
-            let nodes = core.state.node_snapshots();
-            drop(core);
-            let of = |lease: &LeaseRow| {
-                let node = nodes.iter().find(|node| node.spec.name.as_str() == lease.node);
-                let gpus = node.map(|node| node.spec.gpus.as_slice()).unwrap_or_default();
-                let model = |gpu: u32| Some(gpus.get(gpu as usize)?.model.to_string());
-                live::slices(&lease.slices).iter().filter_map(|one| model(one.gpu)).collect()
-            };
-            facts.gpus = gpus(newest.iter().flat_map(|lease| -> Vec<String> { of(lease) }));
-        }
+        // A node that has gone meanwhile leaves the run with the tag that it has.
+        facts.gpus = gpus(newest.iter().flat_map(|lease| {
+            let slices = live::slices(&lease.slices).into_iter();
+            slices.filter_map(|slice| core.state.gpu_model(&lease.node, slice.gpu))
+        }));
+        drop(core);
         Ok(Some(facts))
     }
 
@@ -181,8 +175,8 @@ fn gpu_ms(lease: &LeaseRow, now: Time) -> i64 {
 }
 
 /// `8xH100`, or `2xH100, 1xL4`.
-fn gpus(models: impl Iterator<Item = String>) -> Option<String> {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+fn gpus<'a>(models: impl Iterator<Item = &'a Name>) -> Option<String> {
+    let mut counts: BTreeMap<&Name, usize> = BTreeMap::new();
     for model in models {
         *counts.entry(model).or_default() += 1;
     }
@@ -197,8 +191,8 @@ mod tests {
 
     #[test]
     fn gpus_are_counted_by_model() {
-        let models = ["H100", "L4", "H100"].map(str::to_owned);
-        assert_eq!(gpus(models.into_iter()).as_deref(), Some("2xH100, 1xL4"));
+        let models = ["H100", "L4", "H100"].map(Name::new);
+        assert_eq!(gpus(models.iter()).as_deref(), Some("2xH100, 1xL4"));
         assert_eq!(gpus(std::iter::empty()), None);
     }
 }
