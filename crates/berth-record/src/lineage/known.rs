@@ -12,7 +12,13 @@ pub(crate) struct Job {
     pub detail: Option<Detail>,
     /// The caller may see it.
     pub visible: bool,
+}
+
+/// What a job has used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Spent {
     pub cost_micros: i64,
+    /// Milliseconds of one whole GPU.
     pub gpu_ms: i64,
 }
 
@@ -45,6 +51,7 @@ pub(crate) trait Known: Sync {
     /// Whether the caller may read the data of the team.
     fn reads_data(&self, team: &str) -> bool;
     fn job(&self, id: JobId) -> impl Future<Output = Result<Option<Job>, Fault>> + Send;
+    fn spent(&self, job: &Job) -> impl Future<Output = Result<Spent, Fault>> + Send;
     /// All versions of a team's data; those of one name where it is given.
     fn versions(
         &self,

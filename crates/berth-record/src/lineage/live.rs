@@ -1,6 +1,6 @@
 //! The jobs and data of a server.
 
-use super::known::{Job, Known};
+use super::known::{Job, Known, Spent};
 use berth_api::access::Permission;
 use berth_api::wire;
 use berth_model::{JobId, Time};
@@ -31,23 +31,23 @@ impl Known for Live<'_> {
         let (team, user) = (Some(row.team.as_str()), Some(row.user.as_str()));
         let visible = self.caller.may(Permission::JobsRead, team, user);
         let detail = serde_json::from_str(&row.detail).ok();
-        let mut job = Job { detail, visible, cost_micros: row.cost.0, gpu_ms: 0, row };
-        if !visible {
-            return Ok(Some(job));
-        }
+        Ok(Some(Job { row, detail, visible }))
+    }
+
+    async fn spent(&self, job: &Job) -> Result<Spent, Fault> {
         // What is old is kept by the day, so only the job may limit what is added up.
         let query = wire::CostQuery {
             by: Some("job".to_owned()),
             from: Some(Time(0).into()),
-            job: Some(id.to_string()),
+            job: Some(job.row.id.to_string()),
             ..wire::CostQuery::default()
         };
-        let spent = cost::list(self.service, self.caller, query).await?;
-        if !spent.rows.is_empty() {
-            job.cost_micros = spent.total_micros;
-            job.gpu_ms = spent.rows.iter().map(|row| row.gpu_ms).sum();
-        }
-        Ok(Some(job))
+        let found = cost::list(self.service, self.caller, query).await?;
+        let gpu_ms = found.rows.iter().map(|row| row.gpu_ms).sum();
+        Ok(match found.rows.is_empty() {
+            true => Spent { cost_micros: job.row.cost.0, gpu_ms: 0 },
+            false => Spent { cost_micros: found.total_micros, gpu_ms },
+        })
     }
 
     async fn versions(&self, team: &str, name: Option<&str>) -> Result<Vec<DataVersionRow>, Fault> {

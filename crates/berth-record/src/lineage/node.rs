@@ -1,6 +1,6 @@
 //! A node as it is shown.
 
-use super::known::Job;
+use super::known::{Job, Spent};
 use super::tracked::tag;
 use berth_api::wire::{At, LineageDetails, LineageKind, LineageNode};
 use berth_model::Time;
@@ -95,7 +95,7 @@ pub(crate) fn of_run(id: String, run: &Run, experiment: &Experiment) -> LineageN
     if run.deleted { gone(node) } else { node }
 }
 
-pub(crate) fn of_job(id: String, job: &Job) -> LineageNode {
+pub(crate) fn of_job(id: String, job: &Job, spent: Spent) -> LineageNode {
     let row = &job.row;
     let details = LineageDetails {
         status: Some(row.state.as_str().to_owned()),
@@ -103,8 +103,8 @@ pub(crate) fn of_job(id: String, job: &Job) -> LineageNode {
         created: Some(row.submitted.into()),
         started: row.started.map(At),
         ended: row.ended.map(At),
-        cost_micros: Some(job.cost_micros),
-        gpu_ms: Some(job.gpu_ms),
+        cost_micros: Some(spent.cost_micros),
+        gpu_ms: Some(spent.gpu_ms),
         asks: job.detail.as_ref().and_then(|detail| text(&detail.asks)),
         project: text(&row.project),
         ..LineageDetails::default()

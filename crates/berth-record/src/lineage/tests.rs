@@ -1,6 +1,6 @@
 //! Lineages in a real tracking store, beside jobs and data that are given.
 
-use super::known::{Job, Known};
+use super::known::{Job, Known, Spent};
 use super::of;
 use crate::runs::run_id;
 use berth_api::Code;
@@ -81,7 +81,7 @@ fn job(number: u64, team: &str) -> Job {
         detail: String::new(),
         reason: String::new(),
     };
-    Job { row, detail: None, visible: true, cost_micros: 1_500_000, gpu_ms: 3_600_000 }
+    Job { row, detail: None, visible: true }
 }
 
 fn version(name: &str, version: u64, hash: &str, parent: Option<u64>) -> DataVersionRow {

@@ -206,7 +206,10 @@ impl<'a, K: Known> Walk<'a, K> {
                     (node::gone(LineageNode { label, ..node }), Body::End)
                 }
                 Some(job) if !job.visible => self.conceal(Kind::Job),
-                Some(job) => (node::of_job(id, &job), Body::Job(Box::new(job))),
+                Some(job) => {
+                    let spent = self.known.spent(&job).await?;
+                    (node::of_job(id, &job, spent), Body::Job(Box::new(job)))
+                }
             },
             Thing::Data { team, name, version, hash } => {
                 return self.read_data(id, (team, name, *version), hash.as_deref()).await;
