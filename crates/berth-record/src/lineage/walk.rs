@@ -87,7 +87,7 @@ impl<'a, K: Known> Walk<'a, K> {
                 self.paid.insert(from.id.clone());
             }
             for (thing, link) in self.above(&from).await? {
-                let Some(to) = self.load(&thing).await? else { break };
+                let Some(to) = self.load(&thing).await? else { continue };
                 self.graph.edge(&from.id, &to.id, link);
                 if seen.insert(to.id.clone()) {
                     queue.push_back(to);
@@ -104,7 +104,7 @@ impl<'a, K: Known> Walk<'a, K> {
             starts.iter().cloned().map(|start| (start, true)).collect();
         while let Some((from, is_start)) = queue.pop_front() {
             for (thing, link) in self.below(&from, is_start).await? {
-                let Some(to) = self.load(&thing).await? else { break };
+                let Some(to) = self.load(&thing).await? else { continue };
                 self.graph.edge(&to.id, &from.id, link);
                 if seen.insert(to.id.clone()) {
                     queue.push_back((to, false));
@@ -503,6 +503,8 @@ impl<'a, K: Known> Walk<'a, K> {
     async fn readers(&mut self, of: ReadBy<'_>) -> Result<Vec<Run>, Fault> {
         let most = self.graph.room() + 1;
         let numbers = self.store.runs_that_read(of, most).await.map_err(failed)?;
+        // Some of them may be hidden, and others that come after may not.
+        self.graph.more |= numbers.len() == most;
         let runs = self.store.runs(&numbers).await.map_err(failed)?;
         Ok(self.visible(runs))
     }
@@ -520,6 +522,7 @@ impl<'a, K: Known> Walk<'a, K> {
             limit: self.graph.room() + 1,
         };
         let numbers = self.store.search(&query).await.map_err(failed)?;
+        self.graph.more |= numbers.len() == query.limit;
         let runs = self.store.runs(&numbers).await.map_err(failed)?;
         Ok(self.visible(runs))
     }

@@ -5,12 +5,14 @@ use crate::lineage::{Known, Live, tag};
 use berth_api::Code;
 use berth_api::access::Permission;
 use berth_api::wire::{RecipeCode, RecipeData, RecipeDifference};
+use berth_code::Origin;
 use berth_file::job::{self, JobFile};
 use berth_model::{DataRef, Micros};
 use berth_service::jobs::submit;
-use berth_service::{Fault, code, live};
+use berth_service::{Fault, Service, code, live};
 use berth_store::{DataVersionRow, SecretRow};
 use std::collections::BTreeMap;
+use std::fs::File;
 
 fn difference(what: impl Into<String>, then: impl Into<String>) -> RecipeDifference {
     let (what, then) = (what.into(), then.into());
@@ -104,9 +106,16 @@ impl Now<'_> {
             Err(fault) if fault.0.known_code() == Some(Code::NotFound) => false,
             Err(fault) => return Err(fault),
         };
-        let run = self.found.run.as_ref();
-        let commit = run.and_then(|run| tag(run, "mlflow.source.git.commit")).map(str::to_owned);
-        let dirty = run.and_then(|run| tag(run, "berth.code.dirty")).map(|dirty| dirty == "true");
+        let origin = if kept { origin(service, self.team, &snapshot).await } else { None };
+        let of_run = |key: &str| tag(self.found.run.as_ref()?, key);
+        // The snapshot knows best: a script may write the tags of its run.
+        let (commit, dirty) = match origin {
+            Some(origin) => (Some(origin.commit), Some(origin.dirty)),
+            None => (
+                of_run("mlflow.source.git.commit").map(str::to_owned),
+                of_run("berth.code.dirty").map(|dirty| dirty == "true"),
+            ),
+        };
         if !kept {
             let next = match (&commit, dirty) {
                 (Some(commit), Some(false)) => format!(
@@ -205,6 +214,13 @@ impl Now<'_> {
         let difference = difference("job file", "accepted");
         Ok(Some(RecipeDifference { now, next: problem.next, blocks: true, ..difference }))
     }
+}
+
+/// Where a snapshot comes from, as it says itself.
+async fn origin(service: &Service, team: &str, snapshot: &str) -> Option<Origin> {
+    let path = service.home.snapshot(team, &snapshot.parse().ok()?);
+    let read = tokio::task::spawn_blocking(move || Origin::of_archive(File::open(path).ok()?));
+    read.await.ok().flatten()
 }
 
 #[cfg(test)]
