@@ -3,10 +3,13 @@
 //! The walk reads documents of the tracking store, jobs and versions of data. It stops at a limit,
 //! and shows nothing of what the caller may not see but that it is there.
 
+mod above;
+mod below;
 mod graph;
 mod known;
 mod live;
 mod node;
+mod read;
 mod start;
 mod thing;
 mod tracked;

@@ -54,6 +54,10 @@ impl Known for Given {
         Ok(found)
     }
 
+    async fn spent(&self, _: &Job) -> Result<Spent, Fault> {
+        Ok(Spent { cost_micros: 1_500_000, gpu_ms: 3_600_000 })
+    }
+
     async fn versions(&self, team: &str, name: Option<&str>) -> Result<Vec<DataVersionRow>, Fault> {
         let of = self.data.iter().filter(|row| row.team == team);
         Ok(of.filter(|row| name.is_none_or(|name| row.name == name)).cloned().collect())

@@ -3,7 +3,7 @@
 use super::tracked::tag;
 use berth_model::{DataHash, DataVersion, JobId};
 use berth_store::DataVersionRow;
-use berth_tracker::{Input, Run};
+use berth_tracker::{Input, ModelVersion, Run};
 
 /// Something that may become a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,4 +96,10 @@ pub(crate) fn code_of(run: &Run, team: &str) -> Option<Thing> {
 pub(crate) fn image_of(run: &Run, team: &str) -> Option<Thing> {
     let name = tag(run, "berth.image")?.to_owned();
     Some(Thing::Image { team: team.to_owned(), name })
+}
+
+/// The version that another one is a copy of.
+pub(crate) fn copied_from(version: &ModelVersion) -> Option<(String, u64)> {
+    let (name, number) = version.source.strip_prefix("models:/")?.split_once('/')?;
+    Some((name.to_owned(), number.parse().ok()?))
 }

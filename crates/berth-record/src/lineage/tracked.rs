@@ -9,6 +9,9 @@ use berth_tracker::{
 };
 use std::sync::Arc;
 
+/// The tag by which clients of MLflow say which run another one is part of.
+pub(crate) const PARENT: &str = "mlflow.parentRunId";
+
 /// A refusal of the tracking store, as the other routes say it.
 pub(crate) fn failed(error: berth_tracker::Error) -> Fault {
     let code = match error.code {
