@@ -202,6 +202,10 @@ impl DocumentKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Diff {
     pub changes: Vec<Change>,
+    /// What is taken as written and cannot be had in full, such as quotas beyond that of the queue
+    /// above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Whether they were made.
     pub applied: bool,
 }

@@ -1,5 +1,6 @@
 //! What documents would change of what is set up, field by field, and the events that do it.
 
+use super::quotas;
 use super::set_up::{ModelFacts, SetUp};
 use super::words::{self, Flat};
 use crate::cluster::knobs;
@@ -17,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub changes: Vec<Change>,
+    /// Quotas that cannot all be had.
+    pub warnings: Vec<String>,
     pub events: Vec<Event>,
     pub documents: Batch,
     /// Queues to remove after everything else, unless they are still in use: the lowest first.
@@ -53,6 +56,10 @@ pub fn compare(documents: &[Document], now: &SetUp, prune: bool) -> Result<Outco
     outcome.teams(&wanted, now);
     outcome.queues(&wanted, now);
     outcome.budgets(&wanted, now);
+    let is_named = |name: &Name| {
+        wanted.queues.contains_key(name.as_str()) || wanted.teams.contains_key(name.as_str())
+    };
+    outcome.warnings = quotas::warnings(&queues, is_named);
     outcome.events.extend(set_queues(now, &queues));
     outcome.policy(&wanted, now);
     outcome.classes(&wanted, now);

@@ -2,6 +2,7 @@
 //! what that would change, and changing it, all or nothing.
 
 mod compare;
+mod quotas;
 mod set_up;
 mod words;
 
@@ -24,7 +25,7 @@ use set_up::SetUp;
 
 pub async fn diff(service: &Service, request: ApplyRequest) -> Result<Diff, Fault> {
     let outcome = outcome(service, &SetUp::load(service).await?, &request)?;
-    Ok(Diff { changes: outcome.changes, applied: false })
+    Ok(Diff { changes: outcome.changes, warnings: outcome.warnings, applied: false })
 }
 
 pub async fn apply(
@@ -38,10 +39,10 @@ pub async fn apply(
         may_change(caller, change)?;
     }
     if outcome.changes.is_empty() {
-        return Ok(Diff { changes: outcome.changes, applied: true });
+        return Ok(Diff { changes: outcome.changes, warnings: outcome.warnings, applied: true });
     }
     let audit = caller.audit("documents", summary(&outcome));
-    let Outcome { changes, mut events, documents: mut batch, leaving } = outcome;
+    let Outcome { changes, warnings, mut events, documents: mut batch, leaving } = outcome;
     let names: Vec<String> = leaving.iter().map(|one| one.name.clone()).collect();
     for Leaving { name, is_team } in &leaving {
         match is_team {
@@ -60,7 +61,7 @@ pub async fn apply(
         .engine
         .write(write.only_if(async move |store| checks::all(before.holds(&store)).await))
         .await?;
-    Ok(Diff { changes, applied: true })
+    Ok(Diff { changes, warnings, applied: true })
 }
 
 /// Roles count in the teams below, so whoever puts a queue elsewhere says who leads it.

@@ -8,9 +8,13 @@ use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::wire::{FileKind, JobFile, JobFileList, JobFileQuery};
 use berth_api::{Code, wire};
+use berth_engine::Detail;
 use berth_model::JobId;
+use berth_store::JobRow;
 use std::io;
 
+/// The folder of a job's code, in the job's folder.
+const CODE: &str = "code";
 /// Entries of one answer.
 const MOST: usize = 5_000;
 
@@ -21,7 +25,8 @@ pub async fn list(
     job: &str,
     query: &JobFileQuery,
 ) -> Result<JobFileList, Fault> {
-    let id = job_of(service, caller, job).await?;
+    let row = job_of(service, caller, job).await?;
+    let id = row.id;
     let path = query.path.trim_matches('/').to_owned();
     let asked = path.clone();
     let listed = on_disk(service, id, &path, move |files| files.list(id, &asked, MOST)).await?;
@@ -37,7 +42,13 @@ pub async fn list(
         bytes: entry.bytes,
         modified_at: entry.modified.map(wire::At),
     });
-    Ok(JobFileList { job: id.into(), path, entries: entries.collect(), more })
+    Ok(JobFileList {
+        job: id.into(),
+        path,
+        entries: entries.collect(),
+        more,
+        workdir: workdir(&row),
+    })
 }
 
 /// A file to be read.
@@ -47,19 +58,34 @@ pub async fn open(
     job: &str,
     path: &str,
 ) -> Result<(JobId, OpenJobFile), Fault> {
-    let id = job_of(service, caller, job).await?;
+    let id = job_of(service, caller, job).await?.id;
     let asked = path.to_owned();
     Ok((id, on_disk(service, id, path, move |files| files.open(id, &asked)).await?))
 }
 
-async fn job_of(service: &Service, caller: &Caller, job: &str) -> Result<JobId, Fault> {
+async fn job_of(service: &Service, caller: &Caller, job: &str) -> Result<JobRow, Fault> {
     let found = find::job(service, caller, job, Permission::LogsRead).await?;
     if found.is_array() {
         let next = format!("name one, such as {}", found.first().id);
         let detail = format!("job {} is an array; each element has a folder of its own", found.id);
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
-    Ok(found.first().id)
+    Ok(found.first().clone())
+}
+
+/// Where the command starts, below the job's folder or from the root on; nothing where that is the
+/// folder itself.
+fn workdir(row: &JobRow) -> Option<String> {
+    let detail: Detail = serde_json::from_str(&row.detail).ok()?;
+    let run = detail.workload.run()?;
+    let base = run.code.as_ref().map(|_| CODE);
+    match (&run.workdir, base) {
+        (Some(path), Some(base)) if !path.starts_with('/') => {
+            Some(format!("{base}/{}", path.trim_start_matches("./")))
+        }
+        (Some(path), _) => Some(path.clone()),
+        (None, base) => base.map(ToOwned::to_owned),
+    }
 }
 
 async fn on_disk<T: Send + 'static>(

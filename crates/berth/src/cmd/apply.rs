@@ -135,7 +135,10 @@ fn page(changes: Changes) -> Page<Changes> {
             .map(|change| format!("{}/{}", change.kind.word(), change.name))
             .collect()
     };
-    Page::new(changes, text, names)
+    let warnings = |changes: &Changes| {
+        changes.warnings.iter().map(|warning| format!("warning: {warning}")).collect()
+    };
+    Page::new(changes, text, names).remarks(warnings)
 }
 
 fn text(changes: &Changes, look: &Look) -> String {

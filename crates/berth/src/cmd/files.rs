@@ -26,9 +26,25 @@ pub async fn files(context: &Context, args: &Files) -> Result<()> {
     let list = context.client()?.files(&args.job, &query).await?;
     let names = |list: &JobFileList| list.entries.iter().map(|entry| entry.name.clone()).collect();
     let remarks = |list: &JobFileList| {
-        list.more.then(|| "there are more than one answer has".to_owned()).into_iter().collect()
+        let more = list.more.then(|| "there are more than one answer has".to_owned());
+        more.into_iter().chain(results(list)).collect()
     };
     context.show(&Page::new(list, text, names).remarks(remarks))
+}
+
+/// Where to look for what the command wrote, where that is not the folder that is listed.
+fn results(list: &JobFileList) -> Option<String> {
+    let workdir = list.workdir.as_ref().filter(|_| list.path.is_empty())?;
+    let job = list.job;
+    Some(match workdir.starts_with('/') {
+        true => format!(
+            "The command of job {job} ran in {workdir}, on the machine that had it: what it wrote \
+             there is not listed. Its checkpoints are in this folder."
+        ),
+        false => format!(
+            "The command of job {job} ran in {workdir}: `berth files {job} {workdir}` lists it."
+        ),
+    })
 }
 
 fn text(list: &JobFileList, look: &Look) -> String {
@@ -124,4 +140,29 @@ async fn write(pieces: &mut Pieces, to: &mut impl Write, name: &str) -> Result<(
         to.write_all(&bytes).map_err(failed)?;
     }
     to.flush().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(path: &str, workdir: Option<&str>) -> JobFileList {
+        JobFileList {
+            job: "17".parse().unwrap(),
+            path: path.into(),
+            entries: Vec::new(),
+            more: false,
+            workdir: workdir.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_list_says_where_the_results_are_that_are_not_in_it() {
+        let elsewhere = results(&list("", Some("/home/kim/x"))).unwrap();
+        assert!(elsewhere.contains("ran in /home/kim/x"), "{elsewhere}");
+        let code = results(&list("", Some("code/src"))).unwrap();
+        assert!(code.contains("`berth files 17 code/src`"), "{code}");
+        assert_eq!(results(&list("", None)), None);
+        assert_eq!(results(&list("checkpoints", Some("/home/kim/x"))), None);
+    }
 }

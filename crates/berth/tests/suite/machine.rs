@@ -11,6 +11,7 @@ mod crash;
 mod daily;
 mod data;
 mod dvc;
+mod everyday;
 mod figures;
 mod gone_gpus;
 mod gpu_checks;
