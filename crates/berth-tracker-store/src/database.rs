@@ -132,6 +132,8 @@ impl Database {
         AnyPoolOptions::new()
             .max_connections(options.readers.max(1))
             .acquire_timeout(options.acquire_timeout)
+            // A file does not hang up, and to ask takes as long as a short statement.
+            .test_before_acquire(backend == Backend::Postgres)
             .after_connect(move |connection, _| {
                 Box::pin(async move { prepare(connection, backend, Use::Reading).await })
             })
