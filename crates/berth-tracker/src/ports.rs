@@ -1,8 +1,11 @@
 //! What the use cases need of the outside: a store, and who asks.
 
 use crate::error::{Error, Result};
+use crate::event::{Event, Tried};
 use crate::grammar::{Clause, Order};
-use crate::model::{Experiment, Input, ModelMetric, Point, Run, RunHead, RunModel, Status};
+use crate::model::{
+    Experiment, Input, ModelMetric, Point, Run, RunHead, RunModel, Status, Webhook,
+};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,11 +33,29 @@ pub trait Actor: Send + Sync {
     fn may(&self, right: Right, team: &str, by: Option<&str>) -> bool;
     /// Whether there is a team of that name.
     fn is_team(&self, name: &str) -> bool;
+    /// Sends messages, where the server does.
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        None
+    }
+    /// The experiment that the caller means by the id `0`, where it is not the default one of the team.
+    fn home(&self) -> Option<i64> {
+        None
+    }
     /// What is in a folder of artifacts, in the order of names. A path begins with a team, and what
     /// the caller may not see does not exist.
     fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {
         Box::pin(async move { Err(Error::absent(format!("There is no folder {folder}"))) })
     }
+}
+
+/// What sends messages of the registry.
+pub trait Outbox: Send + Sync {
+    /// Whether messages may go to an address.
+    fn check_url(&self, url: &str) -> Result<()>;
+    /// Seals the secret of a webhook, so that only the server can read it.
+    fn seal(&self, team: &str, id: &str, secret: &str) -> String;
+    /// Sends one message at once, and waits for its answer.
+    fn test<'a>(&'a self, team: &'a str, hook: &'a Webhook, event: &'a Event) -> Fut<'a, Tried>;
 }
 
 /// A file or folder of artifacts.
@@ -53,6 +74,7 @@ pub enum Kind {
     RegisteredModel = 2,
     ModelVersion = 3,
     LoggedModel = 4,
+    Webhook = 5,
 }
 
 /// What a document is found by.

@@ -16,8 +16,6 @@ pub const SOURCE: &str = "berth";
 pub struct Brought {
     pub head: RunHead,
     pub run: Run,
-    /// It ended just now.
-    pub is_news: bool,
 }
 
 /// Makes the run of a job where there is none, and gives it what the job and the server say of it.
@@ -26,9 +24,8 @@ pub async fn brought(store: &dyn Store, facts: &Facts, now: i64) -> Result<Broug
     let run = read(store, &head).await?;
     // A user has deleted it.
     if run.deleted {
-        return Ok(Brought { head, run, is_news: false });
+        return Ok(Brought { head, run });
     }
-    let is_news = facts.end.is_some() && told::tag(&run, told::END).is_none();
     if let Some((status, end)) = status(&run, facts) {
         let change = RunChange::Update { run: head.clone(), status: Some(status), end, name: None };
         store.write(change).await?;
@@ -38,7 +35,7 @@ pub async fn brought(store: &dyn Store, facts: &Facts, now: i64) -> Result<Broug
     if !tags.is_empty() {
         log(store, &head, Vec::new(), tags).await?;
     }
-    Ok(Brought { head, run, is_news })
+    Ok(Brought { head, run })
 }
 
 /// The run of a job, made where there is none.

@@ -7,6 +7,7 @@ use berth_model::{Decision, Event, JobId, Span, Time};
 use berth_service::Fault;
 use berth_store::JobFilter;
 use berth_tracker::Error;
+use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -14,6 +15,8 @@ use tokio::time::{sleep, timeout};
 
 /// Events that are read at a time.
 const PAGE: u32 = 500;
+/// Jobs that are looked at at once.
+const AT_ONCE: usize = 16;
 /// Elements of an array that are read at a time.
 const ELEMENTS: u32 = 500;
 /// Without news, another look after so long.
@@ -84,12 +87,13 @@ struct Follower {
     tries: BTreeMap<JobId, u32>,
 }
 
-/// What is to be done with a job next.
+/// When a job is looked at next.
 enum Next {
-    Nothing,
+    Never,
     /// It runs since then.
     Runs(Time),
-    Ended,
+    /// It has ended then.
+    Ended(Time),
 }
 
 impl Follower {
@@ -146,9 +150,7 @@ impl Follower {
         for stamped in &events {
             jobs.extend(jobs_of(&stamped.event));
         }
-        for job in jobs {
-            self.look(job).await;
-        }
+        self.look(jobs.into_iter().collect()).await;
         if let Some(last) = events.last() {
             self.position.seq = last.seq;
         }
@@ -159,74 +161,67 @@ impl Follower {
         let now = clock::now();
         let due = self.position.again.iter().filter(|(_, at)| **at <= now);
         let due: Vec<JobId> = due.map(|(job, _)| *job).collect();
-        for job in due {
-            self.position.again.remove(&job);
-            self.look(job).await;
+        for job in &due {
+            self.position.again.remove(job);
         }
+        self.look(due).await;
     }
 
     async fn look_at_due(&mut self) {
         let now = clock::now();
-        for _ in 0..PAGE {
-            let Some((at, job)) = self.due.first().copied().filter(|(at, _)| *at <= now) else {
-                return;
-            };
-            self.due.remove(&(at, job));
-            self.look(job).await;
+        let due: Vec<(Time, JobId)> =
+            self.due.iter().take_while(|(at, _)| *at <= now).take(PAGE as usize).copied().collect();
+        for one in &due {
+            self.due.remove(one);
         }
+        self.look(due.into_iter().map(|(_, job)| job).collect()).await;
     }
 
-    /// Brings the run of a job up to date, or those of all elements of an array.
-    async fn look(&mut self, job: JobId) {
-        match self.looked(job).await {
-            Ok(()) => {
-                self.tries.remove(&job);
-            }
-            Err(why) => {
-                let tries = self.tries.entry(job).or_default();
-                *tries += 1;
-                if *tries == 1 {
-                    tracing::warn!(%job, why, "a run does not follow its job; trying again");
+    /// Brings the runs of some jobs up to date, several at once: the tracking database writes together
+    /// what comes together.
+    async fn look(&mut self, jobs: Vec<JobId>) {
+        let runs = self.runs.clone();
+        let looks = jobs.into_iter().map(|job| {
+            let runs = runs.clone();
+            async move { (job, looked(&runs, job).await) }
+        });
+        let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
+        while let Some((job, looked)) = looks.next().await {
+            match looked {
+                Ok(all) => {
+                    self.tries.remove(&job);
+                    all.into_iter().for_each(|(job, next)| self.plan(job, next));
                 }
-                let pause = Span(RETRY.0 << (*tries - 1).min(6)).min(LONGEST_RETRY);
-                self.position.again.insert(job, clock::now() + pause);
+                Err(why) => self.try_again(job, &why),
             }
         }
     }
 
-    async fn looked(&mut self, job: JobId) -> Result<(), String> {
-        let store = self.runs.service.store.clone();
-        let said = |error: berth_store::Error| error.to_string();
-        if job.element.is_some() || store.job(job).await.map_err(said)?.is_some() {
-            return self.one(job).await;
-        }
-        let filter = JobFilter { number: Some(job.number), ..JobFilter::default() };
-        let mut after = None;
-        loop {
-            let elements = store.jobs(&filter, after, ELEMENTS).await.map_err(said)?;
-            let Some(last) = elements.last() else { return Ok(()) };
-            after = Some(last.id);
-            for element in elements.iter().filter(|row| row.started.is_some()) {
-                self.one(element.id).await?;
-            }
-        }
-    }
-
-    async fn one(&mut self, job: JobId) -> Result<(), String> {
-        match keep(&self.runs, job).await? {
-            Next::Nothing => {}
+    fn plan(&mut self, job: JobId, next: Next) {
+        let now = clock::now();
+        match next {
+            Next::Never => {}
             Next::Runs(since) => {
-                let now = clock::now();
                 let pause = Span((now - since).0 / 10).max(SOONEST).min(LATEST);
                 // One look at a time: an event may have come before its turn.
                 self.due.retain(|(_, other)| *other != job);
                 self.due.insert((now + pause, job));
             }
-            Next::Ended => {
-                self.position.again.insert(job, clock::now() + LATE);
+            Next::Ended(at) if now < at + LATE => {
+                self.position.again.insert(job, at + LATE);
             }
+            Next::Ended(_) => {}
         }
-        Ok(())
+    }
+
+    fn try_again(&mut self, job: JobId, why: &str) {
+        let tries = self.tries.entry(job).or_default();
+        *tries += 1;
+        if *tries == 1 {
+            tracing::warn!(%job, why, "a run does not follow its job; trying again");
+        }
+        let pause = Span(RETRY.0 << (*tries - 1).min(6)).min(LONGEST_RETRY);
+        self.position.again.insert(job, clock::now() + pause);
     }
 
     async fn save(&mut self) {
@@ -243,20 +238,39 @@ impl Follower {
     }
 }
 
+/// Brings the run of a job up to date, or those of all elements of an array.
+async fn looked(runs: &Runs, job: JobId) -> Result<Vec<(JobId, Next)>, String> {
+    let store = &runs.service.store;
+    let said = |error: berth_store::Error| error.to_string();
+    if job.element.is_some() || store.job(job).await.map_err(said)?.is_some() {
+        return Ok(vec![(job, keep(runs, job).await?)]);
+    }
+    let filter = JobFilter { number: Some(job.number), ..JobFilter::default() };
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let elements = store.jobs(&filter, after, ELEMENTS).await.map_err(said)?;
+        let Some(last) = elements.last() else { return Ok(all) };
+        after = Some(last.id);
+        for element in elements.iter().filter(|row| row.started.is_some()) {
+            all.push((element.id, keep(runs, element.id).await?));
+        }
+    }
+}
+
 /// Brings the run of one job up to date. What the tracking database refuses for good is left; the
 /// error is one that may go away.
 async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
     let facts = runs.facts(job).await.map_err(|error| error.message)?;
     let Some(facts) = facts.filter(|facts| facts.started.is_some()) else {
-        return Ok(Next::Nothing);
+        return Ok(Next::Never);
     };
     let brought = match bring::brought(&*runs.store, &facts, now()).await {
         Ok(brought) => brought,
         Err(error) => return refused(&error, &facts.run),
     };
-    runs.remember(job);
+    runs.remember(job, &facts.run);
     if brought.run.deleted {
-        return Ok(Next::Nothing);
+        return Ok(Next::Never);
     }
     let used =
         measure::used(&runs.service, &facts).await.map_err(|fault| fault.0.detail.clone())?;
@@ -270,10 +284,9 @@ async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
         files::written(runs, &facts, &brought.head).await;
     }
     Ok(match (&facts.end, facts.runs) {
-        (Some(_), _) if brought.is_news => Next::Ended,
-        (Some(_), _) => Next::Nothing,
+        (Some(end), _) => Next::Ended(end.at),
         (None, true) => Next::Runs(began),
-        (None, false) => Next::Nothing,
+        (None, false) => Next::Never,
     })
 }
 
@@ -283,7 +296,7 @@ fn refused(error: &Error, run: &str) -> Result<Next, String> {
         return Err(error.message.clone());
     }
     tracing::warn!(run, %error, "a run is not kept any more");
-    Ok(Next::Nothing)
+    Ok(Next::Never)
 }
 
 /// The jobs that an event changes something about that a run shows.

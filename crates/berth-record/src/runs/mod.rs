@@ -23,7 +23,7 @@ pub use follow::begin;
 use berth_model::JobId;
 use berth_service::Service;
 use berth_tracker::{Error, Store};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Jobs that are known to have a run.
@@ -34,7 +34,8 @@ const MOST_KNOWN: usize = 10_000;
 pub struct Runs {
     service: Service,
     store: Arc<dyn Store>,
-    known: Arc<Mutex<BTreeSet<JobId>>>,
+    /// The ids of the runs of jobs that have one.
+    known: Arc<Mutex<BTreeMap<JobId, Arc<str>>>>,
 }
 
 impl Runs {
@@ -43,15 +44,17 @@ impl Runs {
     }
 
     /// Makes the run of a job that asks for something by the token of its own: it may ask before the
-    /// follower has got there.
-    pub async fn prepare(&self, job: JobId) -> Result<(), Error> {
-        if self.known().contains(&job) {
-            return Ok(());
+    /// follower has got there. Gives the experiment of the run.
+    pub async fn prepare(&self, job: JobId) -> Result<Option<i64>, Error> {
+        let known = self.known().get(&job).cloned();
+        if let Some(run) = known {
+            let head = self.store.run_head(&run).await?;
+            return Ok(head.map(|head| head.experiment));
         }
-        let Some(facts) = self.facts(job).await? else { return Ok(()) };
-        bring::made(&*self.store, &facts, now()).await?;
-        self.remember(job);
-        Ok(())
+        let Some(facts) = self.facts(job).await? else { return Ok(None) };
+        let head = bring::made(&*self.store, &facts, now()).await?;
+        self.remember(job, &facts.run);
+        Ok(Some(head.experiment))
     }
 
     /// The script of a job has chosen an experiment, as `mlflow.set_experiment` does: the run of the
@@ -69,22 +72,22 @@ impl Runs {
         let found = Facts::of(&self.service, job).await;
         let mut found = found.map_err(|fault| Error::internal(fault.0.detail.clone()))?;
         // Only a run that is made is told.
-        if let Some(facts) = found.as_mut().filter(|_| !self.known().contains(&job)) {
+        if let Some(facts) = found.as_mut().filter(|_| !self.known().contains_key(&job)) {
             facts.origin = code::origin(&self.service, facts).await;
         }
         Ok(found)
     }
 
     /// The job has a run.
-    fn remember(&self, job: JobId) {
+    fn remember(&self, job: JobId, run: &str) {
         let mut known = self.known();
         if known.len() >= MOST_KNOWN {
             known.clear();
         }
-        known.insert(job);
+        known.insert(job, run.into());
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeSet<JobId>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<JobId, Arc<str>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

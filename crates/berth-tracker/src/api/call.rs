@@ -1,6 +1,7 @@
 //! One request under way: who asks, for what, and what they may see.
 
 use crate::error::{Code, Error, Result};
+use crate::event::Event;
 use crate::fields::Fields;
 use crate::grammar::Things;
 use crate::model::{DEFAULT_EXPERIMENT, Experiment, Run, RunHead};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A change that the audit log tells of.
+/// A change that the audit log records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changed {
     pub target: String,
@@ -24,22 +25,28 @@ pub struct Reply {
     /// JSON.
     pub body: Vec<u8>,
     pub changed: Option<Changed>,
+    /// What webhooks of the team may want to hear of.
+    pub event: Option<Event>,
 }
 
 impl Reply {
     pub fn json(value: &Value) -> Reply {
-        Reply { body: encode::bytes(value), changed: None }
+        Reply { body: encode::bytes(value), changed: None, event: None }
     }
 
     pub fn bytes(body: Vec<u8>) -> Reply {
-        Reply { body, changed: None }
+        Reply { body, changed: None, event: None }
     }
 
     pub fn empty() -> Reply {
-        Reply { body: b"{}".to_vec(), changed: None }
+        Reply { body: b"{}".to_vec(), changed: None, event: None }
     }
 
-    /// Tells the audit log.
+    pub fn event(self, event: Option<Event>) -> Reply {
+        Reply { event, ..self }
+    }
+
+    /// Says what the audit log records.
     pub fn noted(self, target: impl Into<String>, detail: Value) -> Reply {
         Reply { changed: Some(Changed { target: target.into(), detail }), ..self }
     }
@@ -106,7 +113,11 @@ impl Call<'_> {
             ))
         })?;
         if no == 0 {
-            return self.default_experiment().await;
+            let home = self.actor.home().and_then(|no| self.store.experiment(no));
+            return match home.filter(|home| self.sees(home) && !home.deleted) {
+                Some(home) => Ok(home),
+                None => self.default_experiment().await,
+            };
         }
         let found = self.store.experiment(no).filter(|found| self.sees(found));
         found.ok_or_else(|| Error::absent(format!("No Experiment with id={no} exists")))

@@ -16,6 +16,8 @@ pub struct Asking {
     pub caller: Caller,
     service: Service,
     team: Option<String>,
+    /// The experiment of the run of the job that asks.
+    pub home: Option<i64>,
 }
 
 pub fn permission(right: Right) -> Permission {
@@ -52,12 +54,12 @@ impl Asking {
                 .or_else(|| caller.default_team())
                 .or_else(|| reads(DEFAULT_TEAM).then(|| DEFAULT_TEAM.to_owned())),
         };
-        Ok(Asking { caller, service: service.clone(), team })
+        Ok(Asking { caller, service: service.clone(), team, home: None })
     }
 
     /// For a request whose path names the team.
     pub fn of_team(service: &Service, caller: Caller, team: &str) -> Asking {
-        Asking { caller, service: service.clone(), team: Some(team.to_owned()) }
+        Asking { caller, service: service.clone(), team: Some(team.to_owned()), home: None }
     }
 }
 
@@ -80,6 +82,10 @@ impl Actor for Asking {
 
     fn is_team(&self, name: &str) -> bool {
         is_team(&self.service, name)
+    }
+
+    fn home(&self) -> Option<i64> {
+        self.home
     }
 
     fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {

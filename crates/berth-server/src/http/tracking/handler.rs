@@ -73,11 +73,11 @@ async fn carry_out(
     given::identify(under_way.as_ref(), &caller).map_err(|fault| of_fault(&fault))?;
     let body = read(op, body).await?;
     refused.by(caller.user(), &caller.token().id);
-    let asking = Asking::new(&app.service, caller, &head.headers, name.as_deref())
+    let mut asking = Asking::new(&app.service, caller, &head.headers, name.as_deref())
         .inspect_err(|error| record(app, refused.clone(), error))?;
     let job = asking.caller.job();
     if let Some(job) = job {
-        of_job::begins(app, job).await;
+        asking.home = of_job::begins(app, job).await;
     }
     let reply = answer(op, &*app.tracking.store, &asking, asked(query, &body, parts))
         .await

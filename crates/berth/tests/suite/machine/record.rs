@@ -178,6 +178,8 @@ fn a_script_logs_to_the_run_of_its_job_in_the_experiment_that_it_chooses() {
          ask('experiments/create', {{'name': 'later'}})\n\
          info = ask('runs/get?run_id=' + run)['run']['info']\n\
          assert info['experiment_id'] == made, 'what was logged to stays where it is'\n\
+         again = ask('runs/create', {{'experiment_id': '0'}})['run']['info']\n\
+         assert again['experiment_id'] == made, 'another run lies beside it'\n\
          try:\n    \
              ask('/v1/jobs', base=os.environ['BERTH_URL'])\n    \
              assert False, 'the token is good for tracking alone'\n\
