@@ -1,4 +1,14 @@
-import { Coins, House, LayoutGrid, ListOrdered, Rows3, Settings2 } from "lucide-react";
+import {
+  Box,
+  Coins,
+  FlaskConical,
+  House,
+  LayoutGrid,
+  ListOrdered,
+  Rows3,
+  Settings2,
+  Waypoints,
+} from "lucide-react";
 
 /** The pages of the rail. A page joins when it exists; there are no dead links. */
 export const NAV = [
@@ -7,9 +17,14 @@ export const NAV = [
   { to: "/queue", label: "Queue", icon: ListOrdered, keys: "g q" },
   { to: "/cluster", label: "Cluster", icon: LayoutGrid, keys: "g c" },
   { to: "/costs", label: "Costs", icon: Coins, keys: "g o" },
+  { to: "/experiments", label: "Experiments", icon: FlaskConical, keys: "g e" },
+  { to: "/models", label: "Models", icon: Box, keys: "g m" },
+  { to: "/lineage", label: "Lineage", icon: Waypoints, keys: "g l" },
   { to: "/admin", label: "Admin", icon: Settings2, keys: "g a" },
 ] as const;
 
 export function isAt(to: string, path: string): boolean {
+  // A run belongs to an experiment, which its address does not say.
+  if (to === "/experiments" && path.startsWith("/runs/")) return true;
   return to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
 }

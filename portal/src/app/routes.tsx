@@ -16,10 +16,15 @@ import { parseSearch, type Raw, str, stringifySearch } from "@/lib/search";
 import { adminSearch } from "@/pages/admin/search";
 import { clusterSearch } from "@/pages/cluster/search";
 import { costsSearch } from "@/pages/costs/search";
+import { experimentsSearch, runsSearch } from "@/pages/experiments/search";
 import { jobSearch } from "@/pages/job/search";
 import { jobsSearch } from "@/pages/jobs/search";
+import { lineageSearch } from "@/pages/lineage/search";
+import { modelSearch } from "@/pages/model/search";
+import { modelsSearch } from "@/pages/models/search";
 import { newJobSearch } from "@/pages/new-job/search";
 import { queueSearch } from "@/pages/queue/search";
+import { runSearch } from "@/pages/run/search";
 import { PageError, PageNotFound, PagePending } from "./Fallbacks";
 import { Frame } from "./Frame";
 import { Gate } from "./Gate";
@@ -92,6 +97,36 @@ const costs = createRoute({
   validateSearch: costsSearch,
   component: lazyRouteComponent(() => import("@/pages/costs")),
 });
+const experiments = createRoute({
+  ...at("/experiments"),
+  validateSearch: experimentsSearch,
+  component: lazyRouteComponent(() => import("@/pages/experiments")),
+});
+const experiment = createRoute({
+  ...at("/experiments/$experiment"),
+  validateSearch: runsSearch,
+  component: lazyRouteComponent(() => import("@/pages/experiments/runs")),
+});
+const run = createRoute({
+  ...at("/runs/$run"),
+  validateSearch: runSearch,
+  component: lazyRouteComponent(() => import("@/pages/run")),
+});
+const models = createRoute({
+  ...at("/models"),
+  validateSearch: modelsSearch,
+  component: lazyRouteComponent(() => import("@/pages/models")),
+});
+const model = createRoute({
+  ...at("/models/$model"),
+  validateSearch: modelSearch,
+  component: lazyRouteComponent(() => import("@/pages/model")),
+});
+const lineage = createRoute({
+  ...at("/lineage"),
+  validateSearch: lineageSearch,
+  component: lazyRouteComponent(() => import("@/pages/lineage")),
+});
 const admin = createRoute({
   ...at("/admin"),
   validateSearch: adminSearch,
@@ -129,6 +164,12 @@ const pages = [
   queue,
   cluster,
   costs,
+  experiments,
+  experiment,
+  run,
+  models,
+  model,
+  lineage,
   admin,
   help,
   device,

@@ -52,6 +52,8 @@ export interface TableProps<T> {
   total?: number | undefined;
   /** Filters, at the left of the bar. */
   toolbar?: ReactNode;
+  /** How columns are chosen, instead of the list of all of them: where there are hundreds. */
+  picker?: ReactNode;
   /** Name of the file without its ending; with it rows can be taken along. */
   csv?: string;
   /** 28 instead of 32 pixels. */

@@ -15,6 +15,7 @@ import { type Column, nextSort, says, sortOf } from "./table-model";
 /** Filters at the left, columns and CSV at the right; what can be done with a selection in its place. */
 export function TableBar<T>({
   toolbar,
+  picker,
   bulk,
   csv: file,
   rows,
@@ -75,7 +76,8 @@ export function TableBar<T>({
           {plural(known, "row")}
         </span>
       )}
-      {!narrow && (
+      {picker}
+      {!narrow && !picker && (
         <Popover
           align="end"
           width={220}

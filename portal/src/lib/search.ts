@@ -21,15 +21,15 @@ export function stringifySearch(search: Raw): string {
   return text ? `?${text}` : "";
 }
 
-export function str(raw: Raw, key: string): string | undefined {
+export function str(raw: Raw, key: string, most = 500): string | undefined {
   const value = raw[key];
   if (typeof value === "number") return String(value);
-  return typeof value === "string" && value !== "" ? value.slice(0, 500) : undefined;
+  return typeof value === "string" && value !== "" ? value.slice(0, most) : undefined;
 }
 
-export function list(raw: Raw, key: string): string[] | undefined {
+export function list(raw: Raw, key: string, most = 500): string[] | undefined {
   const value = raw[key];
-  const all = Array.isArray(value) ? value.map(String) : str(raw, key)?.split(",");
+  const all = Array.isArray(value) ? value.map(String) : str(raw, key, most)?.split(",");
   const out = all?.map((s) => s.trim()).filter(Boolean);
   return out && out.length > 0 ? out : undefined;
 }

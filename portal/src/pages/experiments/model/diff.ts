@@ -1,0 +1,42 @@
+// What differs between runs. Pure.
+
+import { type Kind, metricText, namesOf, type Row, statusOf } from "./row";
+
+export interface DiffLine {
+  /** `params.lr`; of attributes their own name. */
+  key: string;
+  kind: Kind;
+  name: string;
+  values: (string | undefined)[];
+  differs: boolean;
+}
+
+/** Every key of the runs, with its value in each. Params first: they say why metrics differ. */
+export function diff(rows: readonly Row[]): DiffLine[] {
+  const names = namesOf(rows);
+  const lines: DiffLine[] = [];
+  const add = (kind: Kind, name: string, value: (row: Row) => string | undefined) => {
+    const values = rows.map(value);
+    const key = kind === "attributes" ? name : `${kind}.${name}`;
+    lines.push({ key, kind, name, values, differs: values.some((v) => v !== values[0]) });
+  };
+  add("attributes", "status", (r) => statusOf(r.status).word);
+  add("attributes", "user", (r) => r.user);
+  for (const name of names.params) add("params", name, (r) => r.params[name]);
+  for (const name of names.metrics)
+    add("metrics", name, (r) =>
+      r.metrics[name] === undefined ? undefined : metricText(name, r.metrics[name]),
+    );
+  for (const name of names.tags) if (!IN_NAME.has(name)) add("tags", name, (r) => r.tags[name]);
+  return lines;
+}
+
+/** Stands in the head of each column. */
+const IN_NAME = new Set(["mlflow.runName"]);
+
+export const KIND_WORDS: Record<Kind, string> = {
+  attributes: "Run",
+  params: "Params",
+  metrics: "Metrics",
+  tags: "Tags",
+};

@@ -1,0 +1,116 @@
+import { Ellipsis, Pencil, RotateCcw, Tag, Trash2, Waypoints } from "lucide-react";
+import { useState } from "react";
+import { asApiError } from "@/api/error";
+import { useChange } from "@/api/queries";
+import { useMay } from "@/api/session";
+import { Button, Confirm, LinkButton, Menu, toast } from "@/design";
+import { changeRun, type RunChange } from "../experiments/changes";
+import { NameDialog } from "../experiments/NameDialog";
+import type { RunParts } from "./model";
+
+export function useRunChange() {
+  return useChange((change: RunChange) => changeRun(change), "runs");
+}
+
+/** What can be done with a run. */
+export function RunActions({ parts: { row, team } }: { parts: RunParts }) {
+  const [asked, ask] = useState<"rename" | "tag" | "delete">();
+  const whose = { team, user: row.user };
+  const write = useMay("JobsSubmit", whose);
+  const manage = useMay("JobsControl", whose);
+  const change = useRunChange();
+  const run = row.id;
+  const restore = async () => {
+    try {
+      await change.mutateAsync({ do: "restore", run });
+      toast("The run is back");
+    } catch (e) {
+      toast(`Not restored: ${asApiError(e).message}`, { tone: "bad" });
+    }
+  };
+  return (
+    <>
+      <LinkButton to="/lineage" search={{ of: `run:${run}` }} icon={Waypoints}>
+        Lineage
+      </LinkButton>
+      <Menu
+        trigger={
+          <Button icon={Ellipsis} iconOnly>
+            Actions
+          </Button>
+        }
+        items={[
+          {
+            label: "Rename",
+            icon: Pencil,
+            denied: write.reason,
+            onSelect: () => ask("rename"),
+          },
+          { label: "Set a tag", icon: Tag, denied: write.reason, onSelect: () => ask("tag") },
+          row.deleted
+            ? {
+                label: "Restore",
+                icon: RotateCcw,
+                denied: manage.reason,
+                onSelect: () => void restore(),
+              }
+            : {
+                label: "Delete",
+                icon: Trash2,
+                danger: true,
+                denied: manage.reason,
+                onSelect: () => ask("delete"),
+              },
+        ]}
+      />
+      {asked === "rename" && (
+        <NameDialog
+          title="Rename the run"
+          fields={[{ label: "Name", value: row.name }]}
+          verb="Rename"
+          onClose={() => ask(undefined)}
+          onSave={([name]) => change.mutateAsync({ do: "rename", run, name: name ?? "" })}
+        />
+      )}
+      {asked === "tag" && <TagDialog run={run} onClose={() => ask(undefined)} />}
+      <Confirm
+        open={asked === "delete"}
+        onClose={() => ask(undefined)}
+        title={`Delete the run ${row.name}?`}
+        verb="Delete the run"
+        onConfirm={() => change.mutateAsync({ do: "delete", run })}
+      >
+        Lists leave it out until somebody restores it. Its artifacts stay.
+      </Confirm>
+    </>
+  );
+}
+
+/** A new tag, or another value of one that is there. */
+export function TagDialog({
+  run,
+  name = "",
+  value = "",
+  onClose,
+}: {
+  run: string;
+  name?: string;
+  value?: string;
+  onClose: () => void;
+}) {
+  const change = useRunChange();
+  return (
+    <NameDialog
+      title="Set a tag"
+      fields={[
+        { label: "Key", value: name, hint: "A key that is there already gets the new value." },
+        { label: "Value", value, optional: true },
+      ]}
+      verb="Set the tag"
+      onClose={onClose}
+      onSave={([key, text]) =>
+        change.mutateAsync({ do: "tag", run, key: key ?? "", value: text ?? "" })
+      }
+    />
+  );
+}
