@@ -34,13 +34,16 @@ fn run_of(server: &Server, job: &str) -> Option<Value> {
     (answer.status == 200).then(|| answer.json()["run"].clone())
 }
 
-fn status(server: &Server, job: &str) -> String {
-    let run = run_of(server, job).unwrap_or_default();
-    run["info"]["status"].as_str().unwrap_or_default().to_owned()
-}
-
+/// The run of a job, once it has that status; of one that has ended, once it is whole.
 fn until_status(server: &Server, job: &str, wanted: &str) -> Value {
-    until(&format!("the run of {job} is {wanted}"), || status(server, job) == wanted);
+    let is_final = !matches!(wanted, "RUNNING" | "SCHEDULED");
+    let is_whole = |run: &Value| {
+        let told = value(run, "tags", "berth.end").is_some() && metric(run, "berth.cost").is_some();
+        run["info"]["status"] == wanted && (told || !is_final)
+    };
+    until(&format!("the run of {job} is {wanted}"), || {
+        run_of(server, job).is_some_and(|run| is_whole(&run))
+    });
     run_of(server, job).expect("it was just there")
 }
 
