@@ -91,6 +91,9 @@ pub struct LineageDetails {
     /// GPUs times milliseconds: what all tasks of the job have held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_ms: Option<i64>,
+    /// The GPUs that a run had, such as `8xH100`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<String>,
     /// What the job asks for, in the words of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<String>,

@@ -24,8 +24,10 @@ impl<K: Known> Walk<'_, K> {
                     links.push((thing, Link::RegisteredFrom));
                 }
                 // Where the logged model leads to the same run, the direct way says nothing new.
-                if let Some(id) = version.run.clone().filter(|run| of_model.as_ref() != Some(run)) {
-                    links.push((Thing::Run { id, team: team.clone() }, Link::RegisteredFrom));
+                let run = thing::run_of(version).filter(|run| of_model.as_deref() != Some(*run));
+                if let Some(run) = run {
+                    let thing = Thing::Run { id: run.to_owned(), team: team.clone() };
+                    links.push((thing, Link::RegisteredFrom));
                 }
                 if let Some((name, version)) = thing::copied_from(version) {
                     let thing = Thing::Model { team: team.clone(), name, version };

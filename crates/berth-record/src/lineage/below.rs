@@ -50,7 +50,7 @@ impl<K: Known> Walk<'_, K> {
             }
         }
         let is_of = |one: &ModelVersion| {
-            one.run.as_ref() == Some(&run.id)
+            thing::run_of(one) == Some(run.id.as_str())
                 && one.model.as_ref().is_none_or(|model| !own.contains(model))
         };
         links.extend(self.registered(team, is_of).await?);

@@ -2,11 +2,27 @@
 
 use super::known::{Job, Known, Spent};
 use berth_api::access::Permission;
-use berth_api::wire;
+use berth_api::{Code, wire};
 use berth_model::{JobId, Time};
+use berth_service::jobs::find;
 use berth_service::money::cost;
 use berth_service::{Caller, Fault, Service};
 use berth_store::DataVersionRow;
+
+/// The number of a job that is named by it or by its name, if the caller may read its logs.
+pub(crate) async fn job_number(
+    service: &Service,
+    caller: &Caller,
+    wanted: &str,
+) -> Result<JobId, Fault> {
+    let found = find::job(service, caller, wanted, Permission::LogsRead).await?;
+    if found.is_array() {
+        let detail = format!("job {} is an array; each element has a run of its own", found.id);
+        let next = format!("name one, such as {}", found.first().id);
+        return Err(Fault::new(Code::WrongState, detail).next(next));
+    }
+    Ok(found.first().id)
+}
 
 pub(crate) struct Live<'a> {
     pub service: &'a Service,

@@ -19,7 +19,7 @@ mod walk;
 mod tests;
 
 pub(crate) use known::{Job, Known};
-pub(crate) use live::Live;
+pub(crate) use live::{Live, job_number};
 pub(crate) use tracked::{run, sees, tag};
 
 use crate::runs::run_id;
@@ -43,9 +43,12 @@ pub async fn lineage(
     service: &Service,
     store: &dyn Store,
     caller: &Caller,
-    query: wire::LineageQuery,
+    mut query: wire::LineageQuery,
 ) -> Result<Lineage, Fault> {
     let known = Live { service, caller };
+    if let Some(job) = query.of.strip_prefix("job:") {
+        query.of = format!("job:{}", job_number(service, caller, job).await?);
+    }
     of(store, &known, caller.default_team(), query).await
 }
 

@@ -87,6 +87,7 @@ pub(crate) fn of_run(id: String, run: &Run, experiment: &Experiment) -> LineageN
         experiment: text(&experiment.name),
         experiment_id: Some(experiment.no.to_string()),
         checkpoint: tag(run, "berth.checkpoint").map(str::to_owned),
+        gpus: tag(run, "berth.gpus").map(str::to_owned),
         ..LineageDetails::default()
     };
     let name = if run.name.is_empty() { &run.id } else { &run.name };

@@ -98,6 +98,12 @@ pub(crate) fn image_of(run: &Run, team: &str) -> Option<Thing> {
     Some(Thing::Image { team: team.to_owned(), name })
 }
 
+/// The run that a version was registered from, as its maker said or as its source does.
+pub(crate) fn run_of(version: &ModelVersion) -> Option<&str> {
+    let of_source = || version.source.strip_prefix("runs:/")?.split('/').next();
+    version.run.as_deref().or_else(of_source).filter(|run| !run.is_empty())
+}
+
 /// The version that another one is a copy of.
 pub(crate) fn copied_from(version: &ModelVersion) -> Option<(String, u64)> {
     let (name, number) = version.source.strip_prefix("models:/")?.split_once('/')?;

@@ -4,7 +4,7 @@
 mod differs;
 mod file;
 
-use crate::lineage::{Job, Known, Live, run, sees, tag};
+use crate::lineage::{Job, Known, Live, job_number, run, sees, tag};
 use crate::runs::run_id;
 use berth_api::wire::{Recipe, RecipeQuery, RecipeSource};
 use berth_api::{Code, wire};
@@ -23,6 +23,8 @@ use std::sync::Arc;
 const FILE: &str = "berth/job.yaml";
 /// A job file is no longer than that.
 const MOST_BYTES: u64 = 8 << 20;
+/// Ids of runs are longer than numbers of jobs.
+const LONGEST_NUMBER: usize = 20;
 
 /// A run, its job, or both.
 pub(crate) struct Found {
@@ -49,7 +51,8 @@ impl Found {
     }
 }
 
-/// The recipe of a run. `wanted` is its id, or the number of a job, also as `run:ID` and `job:17`.
+/// The recipe of a run. `wanted` is its id, or the number or the name of a job, also as `run:ID` and
+/// `job:17`.
 pub async fn recipe(
     service: &Service,
     store: &dyn Store,
@@ -104,22 +107,30 @@ fn image(found: &Found, file: &JobFile) -> Option<String> {
 
 async fn find(live: &Live<'_>, store: &dyn Store, wanted: &str) -> Result<Found, Fault> {
     let (kind, name) = wanted.split_once(':').unwrap_or(("", wanted));
-    if !["", "run", "job"].contains(&kind) {
-        let detail = format!("`{kind}` is nothing that can be run again");
-        return Err(Fault::new(Code::BadRequest, detail).next("name a run or a job"));
-    }
-    let number = name.parse::<JobId>().ok().filter(|_| kind != "run" && name.len() < 20);
-    match number {
-        Some(id) => of_job(live, store, id).await,
-        None if kind == "job" => Err(Fault::no_job(name)),
-        None => of_run(live, store, name).await,
+    let is_number = name.parse::<JobId>().is_ok() && name.len() < LONGEST_NUMBER;
+    match kind {
+        "run" => of_run(live, store, name).await,
+        "job" => of_job(live, store, name).await,
+        "" if is_number => of_job(live, store, name).await,
+        // The name of a job is none of a run.
+        "" if store.run_head(name).await.is_ok_and(|head| head.is_none()) => {
+            of_job(live, store, name).await.map_err(|fault| match fault.0.known_code() {
+                Some(Code::NoSuchJob) => absent(name),
+                _ => fault,
+            })
+        }
+        "" => of_run(live, store, name).await,
+        _ => {
+            let detail = format!("`{kind}` is nothing that can be run again");
+            Err(Fault::new(Code::BadRequest, detail).next("name a run or a job"))
+        }
     }
 }
 
-async fn of_job(live: &Live<'_>, store: &dyn Store, id: JobId) -> Result<Found, Fault> {
+async fn of_job(live: &Live<'_>, store: &dyn Store, wanted: &str) -> Result<Found, Fault> {
+    let id = job_number(live.service, live.caller, wanted).await?;
     let job = live.job(id).await?.filter(|job| job.visible);
-    let job = job.ok_or_else(|| Fault::no_job(&id.to_string()))?;
-    live.must_read(&job.row.team, &job.row.user)?;
+    let job = job.ok_or_else(|| Fault::no_job(wanted))?;
     let own = run_id(id, job.row.submitted);
     let tracked = run(store, &own).await?.filter(|(_, experiment)| sees(live, experiment));
     let (run, experiment) = tracked.unzip();

@@ -10,7 +10,7 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// run:ID or job:NUMBER; an id or a number alone will do
+    /// run:ID or job:JOB; an id, a number or a name alone will do
     #[arg(value_name = "RUN", add = complete::all_jobs())]
     run: String,
     /// Submit the job again

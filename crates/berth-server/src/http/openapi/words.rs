@@ -305,7 +305,7 @@ const EVERYWHERE: &[(&str, &str)] = &[
     ("revoked", "When it was revoked; none where it was not"),
     ("role", "What one may do there"),
     ("rows", "One for each"),
-    ("run", "The id of a run; the number of a job stands for its run"),
+    ("run", "The id of a run; the number or the name of a job stands for its run"),
     ("running", "Jobs that run"),
     ("runs_out_at", "When the budget is expected to be spent; none: not in this period"),
     ("runs_out_at_p90", "When it is spent in the dearest case of ten"),

@@ -12,7 +12,7 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct Lineage {
-    /// model:NAME@VERSION, run:ID, job:NUMBER, data:NAME@vN or logged_model:ID
+    /// model:NAME@VERSION, run:ID, job:JOB, data:NAME@vN or logged_model:ID
     #[arg(value_name = "KIND:NAME")]
     of: String,
     /// Only what it was made from

@@ -105,7 +105,11 @@ fn facts(node: &LineageNode) -> String {
             facts.extend(details.files.map(|files| words::count(files, "file")));
             facts.extend(details.note.clone());
         }
-        LineageKind::Run => facts.extend(details.experiment.clone()),
+        LineageKind::Run => {
+            facts.extend(details.experiment.clone());
+            facts.extend(details.gpus.clone());
+            facts.extend(details.checkpoint.as_ref().map(|path| format!("checkpoint {path}")));
+        }
         _ => {}
     }
     let plain = |text: String| -> String {
