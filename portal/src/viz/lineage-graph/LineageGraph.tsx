@@ -96,7 +96,13 @@ export function LineageGraph({ label, nodes, links, root, chosen, onChoose }: Li
       setView((v) => {
         if (!v) return v;
         if (!e.ctrlKey && !e.metaKey)
-          return moved(v, e.shiftKey ? -e.deltaY : -e.deltaX, e.shiftKey ? 0 : -e.deltaY, drawn, frameSize);
+          return moved(
+            v,
+            e.shiftKey ? -e.deltaY : -e.deltaX,
+            e.shiftKey ? 0 : -e.deltaY,
+            drawn,
+            frameSize,
+          );
         const by = Math.exp(-e.deltaY * 0.005);
         return zoomed(v, by, { x: e.clientX - box.left, y: e.clientY - box.top });
       });
@@ -184,7 +190,14 @@ export function LineageGraph({ label, nodes, links, root, chosen, onChoose }: Li
         <Button look="quiet" size="sm" icon={Plus} iconOnly keys="+" onClick={() => zoom(STEP)}>
           Zoom in
         </Button>
-        <Button look="quiet" size="sm" icon={Minus} iconOnly keys="-" onClick={() => zoom(1 / STEP)}>
+        <Button
+          look="quiet"
+          size="sm"
+          icon={Minus}
+          iconOnly
+          keys="-"
+          onClick={() => zoom(1 / STEP)}
+        >
           Zoom out
         </Button>
         <Button look="quiet" size="sm" icon={Maximize} iconOnly keys="0" onClick={fit}>
@@ -235,7 +248,14 @@ const Node = memo(function Node({
     >
       <title>{`${node.kind} ${node.name}`}</title>
       <rect className="viz-lineage-box" width={NODE.width} height={NODE.height} rx={6} />
-      <rect className="viz-lineage-stripe" x={5} y={7} width={3} height={NODE.height - 14} rx={1.5} />
+      <rect
+        className="viz-lineage-stripe"
+        x={5}
+        y={7}
+        width={3}
+        height={NODE.height - 14}
+        rx={1.5}
+      />
       {/* What is too long for the box ends at its edge. */}
       <svg
         x={16}

@@ -31,9 +31,7 @@ describe("the layout of a graph", () => {
     const text = "data1>data2 data2>run code>run image>job job>run run>model data1>run2 run2>model";
     const found = drawn(text);
     for (const { from, to } of links(text))
-      expect(column(found, from), `${from} before ${to}`).toBeLessThan(
-        column(found, to) as number,
-      );
+      expect(column(found, from), `${from} before ${to}`).toBeLessThan(column(found, to) as number);
   });
 
   it("puts what nothing was made into next to what it was used for", () => {
@@ -50,7 +48,12 @@ describe("the layout of a graph", () => {
     const found = drawn("a1>b1 a2>b2 a3>b3 a1>b3 c>a3 c>a1");
     const right = new Map<string, string[]>();
     for (const { from, to } of found.paths) right.set(from, [...(right.get(from) ?? []), to]);
-    expect(crossings(found.columns.map((c) => [...c]), right)).toBe(0);
+    expect(
+      crossings(
+        found.columns.map((c) => [...c]),
+        right,
+      ),
+    ).toBe(0);
   });
 
   it("draws a chain as a straight line", () => {

@@ -65,11 +65,7 @@ export function moved(view: View, dx: number, dy: number, drawing: Size, frame: 
 }
 
 /** Moves as little as it must so that a box of the drawing is seen. */
-export function showing(
-  view: View,
-  box: { x: number; y: number } & Size,
-  frame: Size,
-): View {
+export function showing(view: View, box: { x: number; y: number } & Size, frame: Size): View {
   const shift = (start: number, length: number, room: number) => {
     if (start < MARGIN) return MARGIN - start;
     const over = start + length - (room - MARGIN);

@@ -1,0 +1,190 @@
+import { Waypoints } from "lucide-react";
+import {
+  Button,
+  CommandLine,
+  Facts,
+  LinkButton,
+  Money,
+  Mono,
+  Note,
+  TextLink,
+  Time,
+} from "@/design";
+import { bytes, count, plural } from "@/lib/format";
+import { Row } from "./ListView";
+import {
+  type Direction,
+  kindOf,
+  lineageCommand,
+  nameOf,
+  neighbours,
+  reach,
+  reproduceCommand,
+  runBehind,
+  targetOf,
+} from "./model";
+import type { Lineage, LineageNode } from "./wire";
+
+/** The chosen node: what is known of it, where it leads, and what lies directly beside it. */
+export function Details({
+  of,
+  node,
+  team,
+  onChoose,
+  onAsk,
+}: {
+  of: Lineage;
+  node: LineageNode;
+  team: string | undefined;
+  onChoose: (id: string) => void;
+  /** To make it what is asked about; left out where it is. */
+  onAsk?: () => void;
+}) {
+  const { word } = kindOf(node.kind);
+  const run = runBehind(of, node);
+  const its = node.team || team;
+  return (
+    <div className="flex flex-col gap-4">
+      <div>
+        <p className="text-12 text-muted">{word}</p>
+        <h2 className="font-semibold text-14 wrap-anywhere">
+          <bdi>{nameOf(node)}</bdi>
+        </h2>
+      </div>
+      {node.hidden && (
+        <Note>
+          It belongs to a team whose things you may not see. It is here, so nothing is missing.
+        </Note>
+      )}
+      {node.gone && <Note tone="warn">It was removed. What was made from it still names it.</Note>}
+      <div className="flex flex-wrap gap-2 empty:hidden">
+        <Open node={node} />
+        {onAsk && (
+          <Button icon={Waypoints} onClick={onAsk}>
+            Its lineage
+          </Button>
+        )}
+      </div>
+      <Known node={node} />
+      <Beside title="Made from" of={of} id={node.id} direction="before" onChoose={onChoose} />
+      <Beside title="Made into" of={of} id={node.id} direction="after" onChoose={onChoose} />
+      {!node.hidden && (
+        <section aria-label="On the command line" className="flex flex-col gap-2">
+          <h3 className="font-medium">On the command line</h3>
+          <div className="divide-y divide-line rounded-md border border-line">
+            <CommandLine command={lineageCommand(node.id, team)} />
+            {run && <CommandLine command={reproduceCommand(run, its)} />}
+          </div>
+          {run && (
+            <p className="text-12 text-muted">
+              The second prints how to make it again, and what is not as it was then. With{" "}
+              <code>--submit</code> it submits the job.
+            </p>
+          )}
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Open({ node }: { node: LineageNode }) {
+  const target = targetOf(node);
+  if (!target) return null;
+  const look = {
+    look: "primary" as const,
+    children: `Open ${kindOf(node.kind).word.toLowerCase()}`,
+  };
+  switch (target.to) {
+    case "/jobs/$job":
+      return <LinkButton {...look} to={target.to} params={target.params} />;
+    case "/runs/$run":
+      return <LinkButton {...look} to={target.to} params={target.params} />;
+    case "/models/$model":
+      return <LinkButton {...look} to={target.to} params={target.params} search={target.search} />;
+    case "/models":
+      return <LinkButton {...look} to={target.to} search={target.search} />;
+  }
+}
+
+function Known({ node }: { node: LineageNode }) {
+  const d = node.details;
+  return (
+    <Facts
+      items={[
+        Boolean(node.team) && ["Team", <bdi key="t">{node.team}</bdi>],
+        Boolean(d.status) && ["State", d.status?.toLowerCase()],
+        d.cost_micros !== undefined && ["Cost", <Money key="c" micros={d.cost_micros} />],
+        d.gpu_ms !== undefined && ["GPU-hours", count(d.gpu_ms / 3_600_000, 1)],
+        Boolean(d.asks) && ["Asks for", d.asks],
+        Boolean(d.by) && ["By", <bdi key="b">{d.by}</bdi>],
+        Boolean(d.created) && ["Made", <Time key="m" at={d.created} as="both" />],
+        Boolean(d.started) && ["Started", <Time key="s" at={d.started} as="both" />],
+        Boolean(d.ended) && ["Ended", <Time key="e" at={d.ended} as="both" />],
+        Boolean(d.project) && [
+          "Project",
+          <TextLink key="p" to="/jobs" search={{ project: d.project }}>
+            <bdi>{d.project}</bdi>
+          </TextLink>,
+        ],
+        Boolean(d.experiment) && ["Experiment", <bdi key="x">{d.experiment}</bdi>],
+        Boolean(d.aliases?.length) && ["Aliases", <bdi key="a">{d.aliases?.join(", ")}</bdi>],
+        d.bytes !== undefined && [
+          "Size",
+          d.files === undefined
+            ? bytes(d.bytes)
+            : `${bytes(d.bytes)} in ${plural(d.files, "file")}`,
+        ],
+        Boolean(d.hash) && ["Hash", <Mono key="h">{d.hash ?? ""}</Mono>],
+        Boolean(d.commit) && ["Commit", <Mono key="g">{d.commit ?? ""}</Mono>],
+        d.dirty !== undefined && ["Changes", d.dirty ? "in no commit" : "all committed"],
+        Boolean(d.source) && ["Files at", <Mono key="f">{d.source ?? ""}</Mono>],
+        Boolean(d.checkpoint) && ["Checkpoint", <Mono key="k">{d.checkpoint ?? ""}</Mono>],
+        Boolean(d.note) && ["Note", <bdi key="n">{d.note}</bdi>],
+      ]}
+    />
+  );
+}
+
+/** More than these are in the drawing and in the list. */
+const MOST = 12;
+
+function Beside({
+  title,
+  of,
+  id,
+  direction,
+  onChoose,
+}: {
+  title: string;
+  of: Lineage;
+  id: string;
+  direction: Direction;
+  onChoose: (id: string) => void;
+}) {
+  const near = neighbours(of, id, direction);
+  if (near.length === 0) return null;
+  const far = reach(of, id, direction) - near.length;
+  return (
+    <section aria-label={title}>
+      <h3 className="mb-1 font-medium">{title}</h3>
+      <ul className="-mx-2 flex flex-col gap-0.5">
+        {near.slice(0, MOST).map(({ node, how }, i) => (
+          <li key={`${node.id} ${i}`}>
+            <Row node={node} how={how} chosen={undefined} onChoose={onChoose} />
+          </li>
+        ))}
+      </ul>
+      {(far > 0 || near.length > MOST) && (
+        <p className="text-12 text-muted">
+          {[
+            near.length > MOST && `${count(near.length - MOST)} more beside it`,
+            far > 0 && `${plural(far, "thing")} farther away`,
+          ]
+            .filter(Boolean)
+            .join(", ")}
+          .
+        </p>
+      )}
+    </section>
+  );
+}

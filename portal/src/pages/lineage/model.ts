@@ -1,0 +1,176 @@
+// From what the API says about a lineage to what is drawn, listed and copied. Pure.
+
+import { shell } from "@/design/CommandBar";
+import { bytes, money, plural } from "@/lib/format";
+import type { GraphNode } from "@/viz/lineage-graph/LineageGraph";
+import type { Link } from "@/viz/lineage-graph/layout";
+import type { Lineage, LineageKind, LineageLink, LineageNode } from "./wire";
+
+const KINDS: Record<LineageKind, { word: string; tone: GraphNode["tone"] }> = {
+  model: { word: "Model", tone: 1 },
+  logged_model: { word: "Logged model", tone: 5 },
+  run: { word: "Run", tone: 3 },
+  job: { word: "Job", tone: 7 },
+  data: { word: "Data", tone: 2 },
+  dataset: { word: "Data set", tone: 6 },
+  code: { word: "Code", tone: 4 },
+  image: { word: "Image", tone: 8 },
+};
+
+/** A newer server may know other kinds. */
+export function kindOf(kind: string): { word: string; tone: GraphNode["tone"] } {
+  return KINDS[kind as LineageKind] ?? { word: kind.replaceAll("_", " "), tone: 8 };
+}
+
+const LINKS: Record<LineageLink, { before: string; after: string }> = {
+  registered_from: { before: "registered from it", after: "registered as" },
+  logged_by: { before: "logged by it", after: "logged" },
+  read_model: { before: "read by it", after: "read by" },
+  child_of: { before: "its parent", after: "its part" },
+  run_of: { before: "its job", after: "its run" },
+  read: { before: "read by it", after: "read by" },
+  with_code: { before: "its code", after: "its code made" },
+  in_image: { before: "its image", after: "ran in it" },
+  derived_from: { before: "it was derived from", after: "was derived from it" },
+  resumed_from: { before: "it goes on from", after: "goes on from it" },
+};
+
+export function nameOf(node: LineageNode): string {
+  return node.hidden ? "of another team" : node.label || node.name || node.id;
+}
+
+/** What matters most about a node, in a few letters. */
+export function noteOf({ details, hidden, gone }: LineageNode): string | undefined {
+  if (hidden) return undefined;
+  if (gone) return "removed";
+  if (details.cost_micros !== undefined) return money(details.cost_micros);
+  if (details.aliases && details.aliases.length > 0) return `@${details.aliases.join(" @")}`;
+  if (details.bytes !== undefined) return bytes(details.bytes);
+  if (details.dirty) return "not committed";
+  return details.status?.toLowerCase();
+}
+
+export function graphOf(of: Lineage): { nodes: GraphNode[]; links: Link[] } {
+  return {
+    nodes: of.nodes.map((node) => {
+      const { word, tone } = kindOf(node.kind);
+      return { id: node.id, kind: word, name: nameOf(node), note: noteOf(node), tone };
+    }),
+    // An edge leads back to what was there before; the drawing leads on to what was made.
+    links: of.edges.map((edge) => ({ from: edge.to, to: edge.from })),
+  };
+}
+
+export type Direction = "before" | "after";
+
+export interface Neighbour {
+  node: LineageNode;
+  /** How they are joined, in words. */
+  how: string;
+}
+
+/** What a node was made from, or what was made from it, directly. */
+export function neighbours(of: Lineage, id: string, direction: Direction): Neighbour[] {
+  const [own, other] =
+    direction === "before" ? (["from", "to"] as const) : (["to", "from"] as const);
+  return of.edges
+    .filter((edge) => edge[own] === id)
+    .flatMap((edge) => {
+      const node = of.nodes.find((n) => n.id === edge[other]);
+      const words = LINKS[edge.kind]?.[direction] ?? edge.kind.replaceAll("_", " ");
+      return node ? [{ node, how: words }] : [];
+    });
+}
+
+/** How many things lie on one side of a node, near and far. */
+export function reach(of: Lineage, id: string, direction: Direction): number {
+  const seen = new Set([id]);
+  const next = [id];
+  for (let at = next.pop(); at !== undefined; at = next.pop())
+    for (const { node } of neighbours(of, at, direction)) {
+      if (seen.has(node.id)) continue;
+      seen.add(node.id);
+      next.push(node.id);
+    }
+  return seen.size - 1;
+}
+
+export interface Branch extends Neighbour {
+  /** It stands further up already; what lies behind it is not listed twice. */
+  again: boolean;
+  branches: Branch[];
+}
+
+/** One side of a node as a tree, for those who do not see the drawing. */
+export function treeOf(of: Lineage, id: string, direction: Direction): Branch[] {
+  const seen = new Set([id]);
+  const below = (at: string): Branch[] => {
+    // First all names of this level, so that what is near is not listed far away.
+    const here = neighbours(of, at, direction).map((n) => {
+      const again = seen.has(n.node.id);
+      seen.add(n.node.id);
+      return { ...n, again };
+    });
+    return here.map((n) => ({ ...n, branches: n.again ? [] : below(n.node.id) }));
+  };
+  return below(id);
+}
+
+export type Target =
+  | { to: "/jobs/$job"; params: { job: string } }
+  | { to: "/runs/$run"; params: { run: string } }
+  | {
+      to: "/models/$model";
+      params: { model: string };
+      search: { team: string; version: string };
+    }
+  | { to: "/models"; search: { team: string; tab: "data"; open: string } };
+
+/** The page of what a node stands for. */
+export function targetOf(node: LineageNode): Target | undefined {
+  if (node.hidden || node.gone) return undefined;
+  const { name, team } = node;
+  switch (node.kind) {
+    case "job":
+      return { to: "/jobs/$job", params: { job: name } };
+    case "run":
+      return { to: "/runs/$run", params: { run: name } };
+    case "model": {
+      const at = name.lastIndexOf("@");
+      if (at < 1) return undefined;
+      const [model, version] = [name.slice(0, at), name.slice(at + 1)];
+      return { to: "/models/$model", params: { model }, search: { team, version } };
+    }
+    case "data":
+      return { to: "/models", search: { team, tab: "data", open: name } };
+    default:
+      return undefined;
+  }
+}
+
+/** The run that made something: itself, or the only one that it was registered from. */
+export function runBehind(of: Lineage, node: LineageNode): string | undefined {
+  if (node.hidden || node.gone) return undefined;
+  if (node.kind === "run") return node.name;
+  if (node.kind !== "model" && node.kind !== "logged_model") return undefined;
+  for (const { node: one } of neighbours(of, node.id, "before")) {
+    const run = one.kind === "model" ? undefined : runBehind(of, one);
+    if (run) return run;
+  }
+  return undefined;
+}
+
+export function lineageCommand(of: string | undefined, team: string | undefined): string {
+  const what = shell(of ?? "model:NAME@VERSION");
+  return `berth lineage ${of ? what : "model:chat@3"}${team ? ` --team ${shell(team)}` : ""}`;
+}
+
+export function reproduceCommand(run: string, team: string | undefined): string {
+  return `berth reproduce ${shell(`run:${run}`)}${team ? ` --team ${shell(team)}` : ""}`;
+}
+
+export function summary(of: Lineage): string {
+  const up = reach(of, of.of, "before");
+  const down = reach(of, of.of, "after");
+  return `Made from ${plural(up, "thing")}; ${plural(down, "thing")} made from it.`;
+}

@@ -1,0 +1,119 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { auditQuery } from "@/api/queries";
+import { useMay } from "@/api/session";
+import type { ModelVersion, RegisteredModel } from "@/api/tracking";
+import { Button, ErrorNote, Note, Skeleton, Time } from "@/design";
+import { type Change, fromAudit, fromFields } from "./changes";
+
+/** Who changed what, and when. */
+export function Changes({
+  team,
+  model,
+  versions,
+  onOpen,
+}: {
+  team: string;
+  model: RegisteredModel;
+  versions: readonly ModelVersion[];
+  onOpen: (version: string) => void;
+}) {
+  const may = useMay("AuditRead");
+  return (
+    <div className="flex max-w-180 flex-col gap-3">
+      {may.ok ? (
+        <Audited team={team} model={model} versions={versions} onOpen={onOpen} />
+      ) : (
+        <>
+          <Note>
+            From the model and its versions. The audit log has every change, with who made it; an
+            operator may read it.
+          </Note>
+          <List changes={fromFields(model, versions)} versions={versions} onOpen={onOpen} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Audited({
+  team,
+  model,
+  versions,
+  onOpen,
+}: {
+  team: string;
+  model: RegisteredModel;
+  versions: readonly ModelVersion[];
+  onOpen: (version: string) => void;
+}) {
+  const target = `model ${team}/${model.name}`;
+  const filter = { target, limit: 200 } as Parameters<typeof auditQuery>[0];
+  const audit = useInfiniteQuery(auditQuery(filter));
+  if (audit.error && !audit.data)
+    return (
+      <>
+        <ErrorNote error={audit.error} onRetry={() => void audit.refetch()} />
+        <List changes={fromFields(model, versions)} versions={versions} onOpen={onOpen} />
+      </>
+    );
+  if (!audit.data)
+    return (
+      <div data-skeleton aria-busy="true" className="flex flex-col gap-3">
+        <Skeleton width="60%" />
+        <Skeleton width="50%" />
+      </div>
+    );
+  const rows = fromAudit(
+    audit.data.pages.flatMap((page) => page.rows),
+    team,
+    model.name,
+  );
+  return (
+    <>
+      <List changes={rows} versions={versions} onOpen={onOpen} />
+      {rows.length === 0 && (
+        <p className="text-muted">
+          The audit log has no row of this name. A model that was renamed has its rows under the
+          name that it had.
+        </p>
+      )}
+      {audit.hasNextPage && (
+        <Button busy={audit.isFetchingNextPage} onClick={() => void audit.fetchNextPage()}>
+          Earlier changes
+        </Button>
+      )}
+    </>
+  );
+}
+
+function List({
+  changes,
+  versions,
+  onOpen,
+}: {
+  changes: readonly Change[];
+  versions: readonly ModelVersion[];
+  onOpen: (version: string) => void;
+}) {
+  const there = new Set(versions.map((v) => v.version));
+  return (
+    <ol className="divide-y divide-line rounded-md border border-line bg-surface empty:hidden">
+      {changes.map((c) => (
+        <li key={c.id} className="flex flex-wrap items-baseline gap-x-2 px-3 py-1.5">
+          <span className="min-w-0 flex-1 wrap-anywhere">
+            {c.who && <bdi className="font-medium">{c.who} </bdi>}
+            <bdi>{c.what}</bdi>
+          </span>
+          {c.version !== undefined && there.has(c.version) && (
+            <Button look="quiet" size="sm" onClick={() => onOpen(c.version ?? "")}>
+              Version {c.version}
+            </Button>
+          )}
+          <span className="shrink-0 text-12 text-muted">
+            <Time at={c.at} as="clock" />
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}

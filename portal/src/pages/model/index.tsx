@@ -1,0 +1,221 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { useOneTeam } from "@/api/one-team";
+import {
+  type ModelVersion,
+  modelVersionsQuery,
+  type RegisteredModel,
+  registeredModelQuery,
+} from "@/api/tracking";
+import {
+  Button,
+  berth,
+  ErrorState,
+  Note,
+  neighbour,
+  Page,
+  Skeleton,
+  shell,
+  sorted,
+  Tabs,
+  Time,
+} from "@/design";
+import { isPrompt } from "../models/model";
+import { Changes } from "./Changes";
+import { Compare } from "./Compare";
+import { type Asked, ModelDialogs } from "./dialogs";
+import { nameFilter } from "./filter";
+import { AliasList, Description, TagList } from "./parts";
+import { useModelRights } from "./rights";
+import type { ModelSearch } from "./search";
+import { VersionDrawer } from "./VersionDrawer";
+import { columnsOf, NUMBER, Versions } from "./Versions";
+
+const route = getRouteApi("/models/$model");
+
+/** One registered model or prompt: what it is, its versions, and who changed what. */
+export default function ModelPage() {
+  const { model: name } = route.useParams();
+  const search = route.useSearch();
+  const team = useOneTeam(search.team);
+  const model = useQuery({
+    ...registeredModelQuery(name, team),
+    enabled: team !== undefined,
+  });
+  const versions = useQuery({
+    ...modelVersionsQuery(nameFilter(name), team),
+    enabled: team !== undefined,
+  });
+  const path = [{ label: "Models", to: "/models" }];
+  const error = model.error ?? versions.error;
+  if (error && (!model.data || !versions.data))
+    return (
+      <Page title={name} path={path}>
+        <ErrorState
+          error={error}
+          onRetry={() => void Promise.all([model.refetch(), versions.refetch()])}
+        />
+      </Page>
+    );
+  if (!model.data || !versions.data || !team)
+    return (
+      <Page title={name} path={path}>
+        <div data-skeleton aria-busy="true" className="flex flex-col gap-3">
+          <Skeleton width="45%" />
+          <Skeleton width="70%" />
+          <Skeleton height={160} />
+        </div>
+      </Page>
+    );
+  return <Loaded team={team} model={model.data} versions={versions.data} path={path} />;
+}
+
+function Loaded({
+  team,
+  model,
+  versions: all,
+  path,
+}: {
+  team: string;
+  model: RegisteredModel;
+  versions: readonly ModelVersion[];
+  path: { label: string; to: string }[];
+}) {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const set = (change: ModelSearch) =>
+    void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
+  const rights = useModelRights(team, model);
+  const [asked, ask] = useState<Asked>();
+  const prompt = isPrompt(model);
+  const columns = useMemo(() => columnsOf(prompt), [prompt]);
+  const versions = useMemo(
+    () => sorted(all, columns, search.sort ?? "-version"),
+    [all, columns, search.sort],
+  );
+  const find = (number: string | undefined) => all.find((v) => v.version === number);
+  const open = (version: string | undefined) => set({ version });
+  const [before, after] = (search.compare ?? []).map(find);
+  const tab = search.tab ?? "versions";
+  return (
+    <Page
+      title={model.name}
+      path={path}
+      heading={<bdi>{model.name}</bdi>}
+      subtitle={
+        <>
+          {prompt ? "Prompt" : "Model"} of <bdi>{team}</bdi>, by <bdi>{model.user_id}</bdi>, changed{" "}
+          <Time at={model.last_updated_timestamp} />
+        </>
+      }
+      command={berth(`models versions ${shell(model.name)}`, { "--team": team })}
+      actions={
+        <Button
+          look="danger"
+          denied={rights.deleteModel.reason}
+          onClick={() => ask({ kind: "delete" })}
+        >
+          {prompt ? "Delete prompt" : "Delete model"}
+        </Button>
+      }
+    >
+      <div className="flex flex-col gap-3 pb-3">
+        <Description
+          text={model.description}
+          write={rights.write}
+          onEdit={() => ask({ kind: "describe" })}
+        />
+        <div className="flex flex-wrap gap-x-6 gap-y-2">
+          <Line label="Aliases">
+            <AliasList aliases={model.aliases} write={rights.write} onAsk={ask} onOpen={open} />
+          </Line>
+          <Line label="Tags">
+            <TagList tags={model.tags} write={rights.write} onAsk={ask} />
+          </Line>
+        </div>
+      </div>
+      <Tabs
+        label="Of this model"
+        tabs={[
+          { value: "versions", label: "Versions", count: all.length },
+          { value: "changes", label: "Changes" },
+        ]}
+        value={tab}
+        onChange={(to) =>
+          set({ tab: to === "versions" ? undefined : to, compare: undefined, version: undefined })
+        }
+      >
+        <div className="pt-4">
+          {tab === "changes" ? (
+            <Changes team={team} model={model} versions={all} onOpen={open} />
+          ) : before && after ? (
+            <Compare
+              before={before}
+              after={after}
+              prompt={prompt}
+              same={search.same ?? false}
+              onSame={(same) => set({ same: same || undefined })}
+              onSwap={() => set({ compare: [after.version, before.version] })}
+              onClose={() => set({ compare: undefined, same: undefined })}
+            />
+          ) : (
+            <>
+              {search.compare && (
+                <div className="pb-3">
+                  <Note tone="warn">
+                    One of the versions {search.compare.join(" and ")} is gone.
+                  </Note>
+                </div>
+              )}
+              <Versions
+                model={model}
+                rows={versions}
+                columns={columns}
+                sort={search.sort ?? "-version"}
+                onSort={(sort) => set({ sort })}
+                open={search.version}
+                onOpen={(v) => open(v.version)}
+                onCompare={(pair) => set({ compare: pair, version: undefined })}
+              />
+            </>
+          )}
+        </div>
+      </Tabs>
+      <VersionDrawer
+        team={team}
+        model={model}
+        version={find(search.version)}
+        wanted={search.version}
+        rights={rights}
+        onAsk={ask}
+        onClose={() => open(undefined)}
+        onStep={(by) => {
+          const next = neighbour(versions, NUMBER, search.version, by);
+          if (next) open(next);
+        }}
+      />
+      <ModelDialogs
+        key={JSON.stringify(asked)}
+        team={team}
+        model={model}
+        versions={versions}
+        asked={asked}
+        onClose={() => ask(undefined)}
+        onDeleted={(version) => {
+          if (version) open(undefined);
+          else void navigate({ to: "/models", search: prompt ? { tab: "prompts" } : {} });
+        }}
+      />
+    </Page>
+  );
+}
+
+function Line({ label, children }: { label: string; children: React.ReactNode }) {
+  return (
+    <div role="group" aria-label={label} className="flex min-w-0 flex-wrap items-center gap-2">
+      <span className="text-12 text-muted">{label}</span>
+      {children}
+    </div>
+  );
+}
