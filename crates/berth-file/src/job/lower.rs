@@ -216,17 +216,23 @@ fn warnings(file: &JobFile, abilities: Abilities) -> Vec<Warning> {
     let tools = file.open.iter().any(|tool| *tool != Tool::Jupyter);
     let keeps_checkpoints =
         file.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.keep.is_some());
+    let logs_here =
+        !file.env.contains_key("MLFLOW_TRACKING_URI") && file.network != Some(Network::None);
     let without_effect = [
         ("data", outside),
         ("idle", file.idle.is_some() && !abilities.idle),
         ("scale", file.scale.is_some() && !abilities.scale),
         ("open", tools && !abilities.tools),
         ("checkpoint", keeps_checkpoints && !abilities.keep),
+        ("stop_when", !file.stop_when.is_empty() && !logs_here),
     ];
     let message = |key| match key {
         "data" => "data is not fetched on this kind of cluster yet; see that it is there",
         "idle" => "idle jobs are not stopped on this kind of cluster yet",
         "scale" => "there is one replica; services do not scale on this kind of cluster yet",
+        "stop_when" => {
+            "the job logs to a tracking server of its own, or reaches no server: no rule sees a metric"
+        }
         "open" => "only the port of a notebook opens on this kind of cluster yet",
         _ => "`keep` has no effect yet; old checkpoints stay until you remove them",
     };

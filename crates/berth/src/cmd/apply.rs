@@ -192,6 +192,7 @@ mod tests {
                 change(ChangeKind::Change, "quota.gpu", Some("64"), Some("96")),
                 change(ChangeKind::Remove, "limit", Some("8"), None),
             ],
+            warnings: Vec::new(),
             applied: false,
         };
         assert_eq!(
@@ -205,7 +206,7 @@ mod tests {
             ..change(ChangeKind::Change, "grace", Some("5m"), Some("10s"))
         };
         assert_eq!(line(&grace, &Look::fixed()), "~ policy grace: 5m -> 10s");
-        let none = Changes { changes: Vec::new(), applied: true };
+        let none = Changes { changes: Vec::new(), warnings: Vec::new(), applied: true };
         assert_eq!(text(&none, &Look::fixed()), "No changes: the cluster matches the files.\n");
     }
 

@@ -128,6 +128,11 @@ fn what_has_no_effect_here_is_told() {
     assert_eq!(keys(EXAMPLES[2]), ["idle", "open"]);
     assert_eq!(keys("data: {/d: dvc:c4}\nscale: {max: 2}\nrun: x"), ["data", "scale"]);
     assert_eq!(keys("data: {/d: home}\nopen: jupyter\nrun: x"), [""; 0]);
+    let rule = "stop_when: loss is nan\nrun: x";
+    assert_eq!(keys(rule), [""; 0]);
+    assert_eq!(keys(&format!("network: none\n{rule}")), ["stop_when"]);
+    let elsewhere = format!("env: {{MLFLOW_TRACKING_URI: 'https://mlflow.example'}}\n{rule}");
+    assert_eq!(keys(&elsewhere), ["stop_when"]);
     let able = Abilities { idle: true, tools: true, ..Abilities::default() };
     let defaults = super::Defaults { abilities: able, ..defaults() };
     assert!(lower(&file(EXAMPLES[2]), &defaults, now()).unwrap().1.is_empty());
