@@ -9,6 +9,7 @@ use berth_store::JobFilter;
 use berth_tracker::Error;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -190,6 +191,7 @@ impl Follower {
             match looked {
                 Ok(all) => {
                     self.tries.remove(&job);
+                    self.runs.behind.store(self.tries.len() as u64, Ordering::Relaxed);
                     all.into_iter().for_each(|(job, next)| self.plan(job, next));
                 }
                 Err(why) => self.try_again(job, &why),
@@ -217,11 +219,13 @@ impl Follower {
     fn try_again(&mut self, job: JobId, why: &str) {
         let tries = self.tries.entry(job).or_default();
         *tries += 1;
+        self.runs.failures.fetch_add(1, Ordering::Relaxed);
         if *tries == 1 {
             tracing::warn!(%job, why, "a run does not follow its job; trying again");
         }
         let pause = Span(RETRY.0 << (*tries - 1).min(6)).min(LONGEST_RETRY);
         self.position.again.insert(job, clock::now() + pause);
+        self.runs.behind.store(self.tries.len() as u64, Ordering::Relaxed);
     }
 
     async fn save(&mut self) {

@@ -24,6 +24,7 @@ use berth_model::JobId;
 use berth_service::Service;
 use berth_tracker::{Error, Store};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Jobs that are known to have a run.
@@ -36,11 +37,24 @@ pub struct Runs {
     store: Arc<dyn Store>,
     /// The ids of the runs of jobs that have one.
     known: Arc<Mutex<BTreeMap<JobId, Arc<str>>>>,
+    failures: Arc<AtomicU64>,
+    behind: Arc<AtomicU64>,
 }
 
 impl Runs {
     pub fn new(service: Service, store: Arc<dyn Store>) -> Runs {
-        Runs { service, store, known: Arc::default() }
+        let (failures, behind) = (Arc::default(), Arc::default());
+        Runs { service, store, known: Arc::default(), failures, behind }
+    }
+
+    /// How often a run could not be brought up to date.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Jobs whose runs are behind them, because that failed.
+    pub fn behind(&self) -> u64 {
+        self.behind.load(Ordering::Relaxed)
     }
 
     /// Makes the run of a job that asks for something by the token of its own: it may ask before the

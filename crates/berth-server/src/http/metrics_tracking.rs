@@ -20,6 +20,11 @@ impl Page {
         self.count("tracking_removed_experiments", help, figures.removed_experiments());
         let help = "Points of metrics of removed runs";
         self.count("tracking_removed_points", help, figures.removed_points());
+        let runs = &app.tracking.runs;
+        let help = "Times that the run of a job could not be brought up to date";
+        self.count("job_run_failures", help, runs.failures());
+        let help = "Jobs whose runs are behind them because of that";
+        self.figure("job_runs_behind", help, runs.behind() as f64);
         let help = "Time that writing groups of changes took, in seconds";
         let seconds = figures.commit_micros() as f64 / 1e6;
         self.foreign_count("berth_tracking_commit_seconds", help, seconds);
