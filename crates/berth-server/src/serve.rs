@@ -167,6 +167,10 @@ async fn lead(
             handle.clone(),
             app.service.store.clone(),
             app.service.notify_addresses.clone(),
+            notifier::registry::Hooks {
+                store: app.tracking.store.clone(),
+                vault: app.service.vault.clone(),
+            },
             app.notices.clone(),
         ),
         audit_end::begin(app.service.clone()),

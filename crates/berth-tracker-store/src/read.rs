@@ -18,7 +18,8 @@ use std::sync::Arc;
 const MOST_NUMBERS: usize = 1000;
 
 fn kind(number: i64) -> Option<Kind> {
-    [Kind::Experiment, Kind::RegisteredModel, Kind::ModelVersion, Kind::LoggedModel]
+    use Kind::{Experiment, LoggedModel, ModelVersion, RegisteredModel, Webhook};
+    [Experiment, RegisteredModel, ModelVersion, LoggedModel, Webhook]
         .into_iter()
         .find(|kind| *kind as i64 == number)
 }

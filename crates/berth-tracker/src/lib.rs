@@ -8,6 +8,7 @@
 mod api;
 mod encode;
 mod error;
+mod event;
 mod fields;
 pub mod grammar;
 pub mod limits;
@@ -16,14 +17,19 @@ mod page;
 mod ports;
 pub mod value;
 
-pub use api::{Access, Changed, Named, OPS, Op, Reply, Request, answer, find, set_share, shares};
+pub use api::{
+    Access, Changed, Named, OPS, Op, Reply, Request, answer, find, hook, hooks_of, set_share,
+    shares,
+};
 pub use error::{Code, Error, Result};
+pub use event::{EVENTS, Event, Tried};
 pub use model::{
     DEFAULT_EXPERIMENT, Dataset, Experiment, Input, Latest, LoggedModel, ModelMetric, ModelVersion,
-    Point, RegisteredModel, Run, RunHead, RunModel, Status, Tags, pairs_of_json, pairs_to_json,
+    Point, RegisteredModel, Run, RunHead, RunModel, Status, Tags, Webhook, pairs_of_json,
+    pairs_to_json,
 };
 pub use ports::{
     Actor, Best, BestQuery, DatasetSummary, DocChange, DocKey, DocSet, Edit, Effect, File, Fut,
-    HistoryQuery, Kind, Load, Metric, NewRun, NewerQuery, OfModel, ReachedQuery, ReadBy, Right,
-    RunChange, RunQuery, SampleQuery, Store, View, read,
+    HistoryQuery, Kind, Load, Metric, NewRun, NewerQuery, OfModel, Outbox, ReachedQuery, ReadBy,
+    Right, RunChange, RunQuery, SampleQuery, Store, View, read,
 };

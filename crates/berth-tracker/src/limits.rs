@@ -55,6 +55,9 @@ pub const REGISTERED_MODELS_PER_TEAM: usize = 10_000;
 pub const VERSIONS_PER_MODEL: u64 = 100_000;
 pub const ALIASES_PER_MODEL: usize = 100;
 pub const SHARES_PER_EXPERIMENT: usize = 100;
+pub const WEBHOOKS_PER_TEAM: usize = 50;
+pub const WEBHOOK_URL: usize = 2_000;
+pub const WEBHOOK_SECRET: usize = 1_000;
 
 /// A path as `posixpath.normpath` gives it.
 fn normal(path: &str) -> String {

@@ -229,6 +229,32 @@ pub struct ModelVersion {
     pub tags: Tags,
 }
 
+pub const IS_PROMPT: &str = "mlflow.prompt.is_prompt";
+
+/// Prompts are models with a tag.
+pub fn is_prompt(tags: &Tags) -> bool {
+    tags.get(IS_PROMPT).is_some_and(|is| is == "true")
+}
+
+/// An address that gets messages about the registry of a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Webhook {
+    pub id: String,
+    pub name: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    pub url: String,
+    /// Such as `model_version.created`.
+    pub events: Vec<String>,
+    pub active: bool,
+    /// The secret that signs its messages, sealed. No answer has it.
+    #[serde(default)]
+    pub sealed: Option<String>,
+    pub created: i64,
+    pub updated: i64,
+    pub by: String,
+}
+
 /// Pairs as they are kept in one column.
 pub fn pairs_to_json(pairs: &[(String, String)]) -> String {
     serde_json::to_string(pairs).expect("texts are JSON")

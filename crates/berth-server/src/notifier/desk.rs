@@ -166,7 +166,7 @@ mod tests {
         assert!(desk.take("1", &slow));
         desk.give_back(&slow, &Answer::Silent(String::new()));
         assert_eq!(taken(&mut desk, &slow, 9), MOST_PER_SILENT_HOST);
-        desk.give_back(&slow, &Answer::Taken);
+        desk.give_back(&slow, &Answer::Taken(200));
         assert_eq!(taken(&mut desk, &slow, 9), MOST_PER_HOST);
     }
 

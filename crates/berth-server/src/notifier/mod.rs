@@ -5,6 +5,7 @@
 //! again for each connection, and the connection goes to the address that was looked at.
 
 mod desk;
+pub mod registry;
 mod send;
 
 pub use desk::NoticeFigures;
@@ -15,6 +16,7 @@ use berth_model::{Span, Time};
 use berth_service::notify_address::NotifyAddresses;
 use berth_store::{Batch, DueNotices, NoticeRow, SettingRow, Store};
 use desk::{Desk, Host};
+use registry::{Found, Headers, Hooks};
 use send::{Answer, Client};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ pub fn begin(
     engine: Handle,
     store: Store,
     addresses: NotifyAddresses,
+    hooks: Hooks,
     figures: Arc<NoticeFigures>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
@@ -46,7 +49,7 @@ pub fn begin(
                 return;
             }
         };
-        let mut post = Post { engine, store, client, figures, desk: Desk::default() };
+        let mut post = Post { engine, store, client, hooks, figures, desk: Desk::default() };
         let mut sending = JoinSet::new();
         loop {
             post.start_due(&mut sending).await;
@@ -74,7 +77,7 @@ struct Sent {
 
 /// What is to be done with a notice.
 enum Step {
-    Send(Url, Host),
+    Send(Url, Host, Headers),
     /// There is nothing to send.
     Drop,
     /// It must not be sent.
@@ -85,6 +88,7 @@ struct Post {
     engine: Handle,
     store: Store,
     client: Client,
+    hooks: Hooks,
     figures: Arc<NoticeFigures>,
     desk: Desk,
 }
@@ -123,14 +127,14 @@ impl Post {
                             tracing::warn!(%error, "where a message goes could not be read");
                             skip.insert(notice.target);
                         }
-                        Ok(Step::Send(url, host)) => {
+                        Ok(Step::Send(url, host, headers)) => {
                             if !self.desk.take(&notice.id, &host) {
                                 skip.insert(notice.target);
                                 continue;
                             }
                             let client = self.client.clone();
                             sending.spawn(async move {
-                                let answer = client.send(url, notice.body.clone()).await;
+                                let answer = client.send(url, headers, notice.body.clone()).await;
                                 Sent { notice, host, answer }
                             });
                         }
@@ -149,14 +153,23 @@ impl Post {
         self.write(settled).await;
     }
 
-    async fn step(&self, notice: &NoticeRow, named: bool) -> berth_store::Result<Step> {
-        let Some(url) = address(&self.store, &notice.target).await? else {
-            return Ok(Step::Drop);
+    async fn step(&self, notice: &NoticeRow, named: bool) -> Result<Step, String> {
+        let (url, headers) = match Hooks::are_meant(&notice.target) {
+            true => match self.hooks.find(notice).await.map_err(|error| error.to_string())? {
+                Found::To(url, headers) => (url, headers),
+                Found::Gone => return Ok(Step::Drop),
+                Found::Refused(why) => return Ok(Step::Refuse(why.to_owned())),
+            },
+            false => match address(&self.store, &notice.target).await {
+                Ok(Some(url)) => (url, Headers::new()),
+                Ok(None) => return Ok(Step::Drop),
+                Err(error) => return Err(error.to_string()),
+            },
         };
         Ok(match self.client.check(&url) {
             Ok(url) => {
                 let host = Host::of(&url, named);
-                Step::Send(url, host)
+                Step::Send(url, host, headers)
             }
             Err(why) => Step::Refuse(why.to_string()),
         })
@@ -175,12 +188,12 @@ impl Post {
         let now = clock::now();
         notice.attempts += 1;
         match answer {
-            Answer::Taken => {
+            Answer::Taken(_) => {
                 self.figures.sent();
                 over(notice, now)
             }
             Answer::Refused(why) => self.refused(notice, &why),
-            Answer::Failed(why) | Answer::Silent(why) => {
+            Answer::Failed(_, why) | Answer::Silent(why) => {
                 self.figures.failed();
                 if notice.attempts >= MOST_TRIES {
                     tracing::warn!(notice = notice.id, why, "a message was given up");

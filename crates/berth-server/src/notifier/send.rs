@@ -15,9 +15,10 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How a try went. Texts name no address: it may be confidential.
 #[derive(Debug)]
 pub enum Answer {
-    Taken,
-    /// It answered, and did not take it.
-    Failed(String),
+    /// With the status of its answer.
+    Taken(u16),
+    /// It answered with a status, and did not take it.
+    Failed(u16, String),
     /// It did not answer in time, or could not be reached.
     Silent(String),
     /// Its address is one that no message goes to.
@@ -53,15 +54,28 @@ impl Client {
     }
 
     /// Sends it to an address that was checked.
-    pub async fn send(&self, url: Url, body: String) -> Answer {
-        let request = self.http.post(url).header("content-type", "application/json");
+    pub async fn send(
+        &self,
+        url: Url,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+    ) -> Answer {
+        let mut request = self.http.post(url).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
         match request.body(body).send().await {
-            Ok(answer) if answer.status().is_success() => Answer::Taken,
-            Ok(answer) if answer.status().is_redirection() => Answer::Failed(format!(
-                "it answered {}, and no redirect is followed",
-                answer.status()
-            )),
-            Ok(answer) => Answer::Failed(format!("it answered {}", answer.status())),
+            Ok(answer) => {
+                let status = answer.status();
+                match (status.is_success(), status.is_redirection()) {
+                    (true, _) => Answer::Taken(status.as_u16()),
+                    (_, true) => {
+                        let why = format!("it answered {status}, and no redirect is followed");
+                        Answer::Failed(status.as_u16(), why)
+                    }
+                    _ => Answer::Failed(status.as_u16(), format!("it answered {status}")),
+                }
+            }
             Err(error) => match refusal(&error) {
                 Some(why) => Answer::Refused(why),
                 None => Answer::Silent(chain(&error.without_url())),
@@ -149,7 +163,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let client = Client::new(NotifyAddresses::new(Vec::new())).unwrap();
         let url = Url::parse(&format!("http://localhost:{port}/")).unwrap();
-        let answer = client.send(url, String::new()).await;
+        let answer = client.send(url, Vec::new(), String::new()).await;
         assert!(matches!(answer, Answer::Refused(_)), "{answer:?}");
         assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     }

@@ -86,6 +86,16 @@ impl Store {
         self.select(&due, binds).await
     }
 
+    /// How many notices to a target are not sent yet.
+    pub async fn waiting_notices(&self, target: &str) -> Result<u64> {
+        let mut binds = Binds::default();
+        let target = binds.mark(text(target));
+        let sql = format!("SELECT COUNT(*) FROM notices WHERE sent IS NULL AND target = {target}");
+        let rows = self.rows("notices", sql, binds).await?;
+        let count = rows.first().map_or(Ok(0), |row| u64::read(&mut Reader::new(row)));
+        count.map_err(|why| self.unreadable("a count of notices", why))
+    }
+
     /// Notices that are to be sent now, those that have waited longest first.
     pub async fn due_notices(&self, now: Time, due: DueNotices<'_>) -> Result<Vec<NoticeRow>> {
         let DueNotices { named, skip, skip_targets, limit } = due;

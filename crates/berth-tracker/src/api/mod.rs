@@ -15,10 +15,12 @@ mod scanner;
 mod shares;
 mod table;
 mod versions;
+mod webhooks;
 
 pub use call::{Changed, Reply};
 pub use shares::{Named, set_share, shares};
 pub use table::{Access, OPS, Op, find};
+pub use webhooks::{hook, hooks_of};
 
 use crate::error::Result;
 use crate::fields::Fields;

@@ -4,12 +4,10 @@ use super::call::Call;
 use crate::encode;
 use crate::error::{Error, Result};
 use crate::grammar;
-use crate::model::{ModelVersion, RegisteredModel};
+use crate::model::{IS_PROMPT, ModelVersion, RegisteredModel};
 use crate::ports::{DocKey, Kind, Load, Right, read};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
-pub const IS_PROMPT: &str = "mlflow.prompt.is_prompt";
 pub const NO_STAGE: &str = "None";
 pub const STAGES: &[&str] = &[NO_STAGE, "Staging", "Production", "Archived"];
 
@@ -43,14 +41,10 @@ pub async fn find_model(call: &Call<'_>, name: &str) -> Result<RegisteredModel> 
     read(&found.ok_or_else(|| absent_model(name))?.1)
 }
 
-/// Whether a filter says itself whether prompts are meant.
+/// Whether a filter says itself whether prompts are meant. A search that does not ask for prompts
+/// does not show them.
 pub fn names_prompts(clauses: &[grammar::Clause]) -> bool {
     clauses.iter().any(|of| of.field.kind == grammar::Kind::Tag && of.field.key == IS_PROMPT)
-}
-
-/// Prompts are models with a tag. A search that does not ask for them does not show them.
-pub fn is_prompt(tags: &BTreeMap<String, String>) -> bool {
-    tags.get(IS_PROMPT).is_some_and(|is| is == "true")
 }
 
 /// Notes which version is the newest in each stage.

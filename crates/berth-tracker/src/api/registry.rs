@@ -2,14 +2,15 @@
 
 use super::call::{Call, Reply, checked_tags, listed, put_tag, select};
 use super::registered::{
-    IS_PROMPT, absent_model, absent_version, find_model, is_prompt, model_key, model_load,
-    names_prompts, number, stage, target, version_key, versions_load, with_aliases,
+    absent_model, absent_version, find_model, model_key, model_load, names_prompts, number, stage,
+    target, version_key, versions_load, with_aliases,
 };
 use crate::encode;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::grammar::{self, Entity, Field, Things};
 use crate::limits;
-use crate::model::{ModelVersion, RegisteredModel};
+use crate::model::{ModelVersion, RegisteredModel, is_prompt};
 use crate::page;
 use crate::ports::{DocChange, DocSet, Kind, Load, Right, read};
 use serde_json::{Value, json};
@@ -69,9 +70,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     let (key, made) = (model_key(&team, &name), model.clone());
     let edit = move |docs: &mut DocSet| {
         if let Some(there) = docs.get::<RegisteredModel>(&key)? {
-            let is_prompt =
-                |of: &RegisteredModel| of.tags.get(IS_PROMPT).is_some_and(|is| is == "true");
-            let (old, new) = (is_prompt(&there), is_prompt(&made));
+            let (old, new) = (is_prompt(&there.tags), is_prompt(&made.tags));
             let kind = if old { "prompt" } else { "registered model" };
             let said = match old == new {
                 true => format!("Registered Model (name={}) already exists.", key.name),
@@ -84,7 +83,14 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     };
     let load = vec![model_load(&team, &name)];
     call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
-    Ok(shown(call, &model).await?.noted(target(&team, &name), json!({})))
+    let data = json!({
+        "name": model.name,
+        "tags": model.tags,
+        "description": model.description,
+    });
+    let event = Event::of(("registered_model", "created"), &model.tags, data);
+    let reply = shown(call, &model).await?.noted(target(&team, &name), json!({}));
+    Ok(reply.event(event))
 }
 
 pub async fn get(call: &Call<'_>) -> Result<Reply> {
@@ -276,7 +282,8 @@ pub async fn set_alias(call: &Call<'_>) -> Result<Reply> {
         sub: Some(key.sub),
     };
     let detail = json!({ "alias": alias, "version": version.to_string() });
-    edit(call, Right::Write, vec![load], move |model, docs| {
+    let data = json!({ "name": name, "alias": alias, "version": version.to_string() });
+    let changed = edit(call, Right::Write, vec![load], move |model, docs| {
         if docs.get::<ModelVersion>(&key)?.is_none() {
             return Err(absent_version(&model.name, version));
         }
@@ -290,7 +297,8 @@ pub async fn set_alias(call: &Call<'_>) -> Result<Reply> {
         }
     })
     .await?;
-    Ok(Reply::empty().noted(target(&team, &name), detail))
+    let event = Event::of(("model_version_alias", "created"), &changed.tags, data);
+    Ok(Reply::empty().noted(target(&team, &name), detail).event(event))
 }
 
 pub async fn delete_alias(call: &Call<'_>) -> Result<Reply> {
@@ -301,5 +309,7 @@ pub async fn delete_alias(call: &Call<'_>) -> Result<Reply> {
         Ok(())
     })
     .await?;
-    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail))
+    let data = json!({ "name": changed.name, "alias": detail["alias"] });
+    let event = Event::of(("model_version_alias", "deleted"), &changed.tags, data);
+    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail).event(event))
 }

@@ -3,6 +3,7 @@
 use super::call::{Call, Reply};
 use super::{
     artifacts, experiments, history, logged_models, logging, registry, runs, shares, versions,
+    webhooks,
 };
 use crate::error::{Code, Error, Result};
 use crate::ports::Fut;
@@ -112,6 +113,13 @@ ops! {
     DELETE "2.0/mlflow/model-versions/delete-tag" Write "delete_model_version_tag" versions::delete_tag;
     POST "2.0/mlflow/model-versions/transition-stage" Write "transition_model_version_stage" versions::transition;
 
+    POST "2.0/mlflow/webhooks" Write "create_webhook" webhooks::create;
+    GET "2.0/mlflow/webhooks" Read "list_webhooks" webhooks::list;
+    GET "2.0/mlflow/webhooks/{}" Read "get_webhook" webhooks::get;
+    PATCH "2.0/mlflow/webhooks/{}" Write "update_webhook" webhooks::update;
+    DELETE "2.0/mlflow/webhooks/{}" Write "delete_webhook" webhooks::delete;
+    POST "2.0/mlflow/webhooks/{}/test" Write "test_webhook" webhooks::test;
+
     GET "3.0/mlflow/server-info" Public "server_info" this::server_info;
 }
 
@@ -153,7 +161,6 @@ const ABSENT: &[&str] = &[
     "3.0/mlflow/assistant",
     "3.0/jobs",
     "2.0/mlflow/users",
-    "2.0/mlflow/webhooks",
     "2.0/mlflow/upload-artifact",
     "2.0/mlflow/gateway-proxy",
 ];
@@ -227,7 +234,6 @@ mod tests {
             ("POST", "3.0/mlflow/traces"),
             ("GET", "3.0/mlflow/traces/abc"),
             ("POST", "3.0/mlflow/gateway/endpoints/create"),
-            ("POST", "2.0/mlflow/webhooks"),
         ] {
             assert_eq!(found(method, path), Err(Code::NotImplemented), "{path}");
         }

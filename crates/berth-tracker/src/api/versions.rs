@@ -2,14 +2,15 @@
 
 use super::call::{Call, Reply, checked_tags, listed, put_tag, select};
 use super::registered::{
-    NO_STAGE, absent_model, absent_version, count_newest, find_model, is_prompt, model_key,
-    model_load, names_prompts, number, stage, target, version_key, versions_load, with_aliases,
+    NO_STAGE, absent_model, absent_version, count_newest, find_model, model_key, model_load,
+    names_prompts, number, stage, target, version_key, versions_load, with_aliases,
 };
 use crate::encode;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::grammar::{self, Entity, Field, Op, Things, Value as Wanted};
 use crate::limits;
-use crate::model::{ModelVersion, RegisteredModel};
+use crate::model::{IS_PROMPT, ModelVersion, RegisteredModel, is_prompt};
 use crate::page;
 use crate::ports::{DocChange, DocKey, DocSet, Kind, Load, Right, read};
 use serde_json::{Value, json};
@@ -77,6 +78,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
         model: model_id,
         tags: checked_tags(fields.pairs("tags")?, limits::REGISTRY_TAG_VALUE)?,
     };
+    let told = version.clone();
     let now = call.now;
     let key = model_key(&team, &name);
     let edit = move |docs: &mut DocSet| {
@@ -99,7 +101,16 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     let shown: Value =
         serde_json::from_slice(&made).map_err(|why| Error::internal(why.to_string()))?;
     let detail = json!({ "version": shown["model_version"]["version"] });
-    Ok(Reply::bytes(made).noted(target(&team, &name), detail))
+    let data = json!({
+        "name": name,
+        "version": detail["version"],
+        "source": told.source,
+        "run_id": told.run,
+        "tags": told.tags,
+        "description": told.description,
+    });
+    let event = Event::of(("model_version", "created"), &told.tags, data);
+    Ok(Reply::bytes(made).noted(target(&team, &name), detail).event(event))
 }
 
 /// Where the files of a version are. What it is made from must be something that the caller sees.
@@ -232,8 +243,23 @@ pub async fn delete(call: &Call<'_>) -> Result<Reply> {
     Ok(Reply { body: b"{}".to_vec(), ..reply })
 }
 
+/// The answer to a change of a tag, with its event.
+fn told(call: &Call<'_>, reply: Reply, action: &'static str, mut data: Value) -> Result<Reply> {
+    let shown: Value =
+        serde_json::from_slice(&reply.body).map_err(|why| Error::internal(why.to_string()))?;
+    let of = &shown["model_version"];
+    data["name"] = of["name"].clone();
+    data["version"] = of["version"].clone();
+    // A version of a prompt has the prompt's tag.
+    let is_prompt = call.fields.text("key")?.is_some_and(|key| key == IS_PROMPT)
+        || of["tags"].as_array().into_iter().flatten().any(|tag| tag["key"] == IS_PROMPT);
+    let event = Event { entity: "model_version_tag", action, data };
+    Ok(Reply { body: b"{}".to_vec(), ..reply }.event((!is_prompt).then_some(event)))
+}
+
 pub async fn set_tag(call: &Call<'_>) -> Result<Reply> {
     let pair = (call.fields.required("key")?, call.fields.given("value")?);
+    let (key, value) = pair.clone();
     let tags = checked_tags(vec![pair], limits::REGISTRY_TAG_VALUE)?;
     let reply = edit(call, Right::Write, false, move |_, number, versions| {
         let own = versions.get_mut(&number).expect("it was just there");
@@ -243,17 +269,19 @@ pub async fn set_tag(call: &Call<'_>) -> Result<Reply> {
         Ok(())
     })
     .await?;
-    Ok(Reply { body: b"{}".to_vec(), ..reply })
+    let data = json!({ "key": key, "value": value });
+    told(call, reply, "set", data)
 }
 
 pub async fn delete_tag(call: &Call<'_>) -> Result<Reply> {
     let key = call.fields.required("key")?;
+    let data = json!({ "key": key });
     let reply = edit(call, Right::Write, false, move |_, number, versions| {
         versions.get_mut(&number).expect("it was just there").tags.remove(&key);
         Ok(())
     })
     .await?;
-    Ok(Reply { body: b"{}".to_vec(), ..reply })
+    told(call, reply, "deleted", data)
 }
 
 pub async fn transition(call: &Call<'_>) -> Result<Reply> {

@@ -29,6 +29,7 @@ pub mod people;
 mod pressure;
 mod record;
 mod refused;
+mod registry_webhooks;
 mod rights;
 pub mod server;
 mod stop_when;

@@ -2,12 +2,13 @@
 //! logging the right to submit jobs, and deleting and sharing the right to control jobs.
 
 use super::answer::of_fault;
+use crate::notifier::registry;
 use axum::http::HeaderMap;
 use berth_api::access::Permission;
 use berth_engine::DEFAULT_TEAM;
 use berth_service::artifacts::{self, ArtifactPath};
 use berth_service::{Caller, Service};
-use berth_tracker::{Actor, Code, Error, File, Fut, Right};
+use berth_tracker::{Actor, Code, Error, Event, File, Fut, Outbox, Right, Tried, Webhook};
 
 /// The team that a request is for, where its user is in several.
 const TEAM: &str = "x-berth-team";
@@ -88,6 +89,10 @@ impl Actor for Asking {
         self.home
     }
 
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
+    }
+
     fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {
         Box::pin(async move {
             let path = ArtifactPath::folder(folder);
@@ -97,5 +102,20 @@ impl Actor for Asking {
             let file = |entry: artifacts::Entry| File { name: entry.name, bytes: entry.bytes };
             Ok(found.into_iter().map(file).collect())
         })
+    }
+}
+
+impl Outbox for Asking {
+    fn check_url(&self, url: &str) -> Result<(), Error> {
+        let checked = self.service.notify_addresses.check_url(url);
+        checked.map(drop).map_err(|why| Error::invalid(format!("{why}; {}", why.next())))
+    }
+
+    fn seal(&self, team: &str, id: &str, secret: &str) -> String {
+        registry::seal(&self.service.vault, team, id, secret)
+    }
+
+    fn test<'a>(&'a self, team: &'a str, hook: &'a Webhook, event: &'a Event) -> Fut<'a, Tried> {
+        Box::pin(registry::test(&self.service, team, hook, event))
     }
 }

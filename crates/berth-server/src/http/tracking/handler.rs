@@ -9,12 +9,13 @@ use crate::http::given;
 use crate::http::metrics_http::As;
 use crate::http::visitor::Visitor;
 use crate::listen::UnderWay;
+use crate::notifier::registry;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use berth_engine::{Write, clock};
 use berth_store::{AuditEntry, Batch};
-use berth_tracker::{Access, Code, Error, Op, Request as Asked, answer, find};
+use berth_tracker::{Access, Actor as _, Code, Error, Event, Op, Request as Asked, answer, find};
 use std::time::Duration;
 
 /// How long a body may take, and the largest there is: data sets are described at length.
@@ -91,12 +92,34 @@ async fn carry_out(
         op.method.clone_into(&mut row.method);
         note(app, row).await;
     }
+    if let (Some(event), Some(team)) = (&reply.event, asking.team()) {
+        announce(app, team, event).await;
+    }
     let response = json(reply.body);
     let size = response.body().size_hint().exact();
     match given::must_have_room(under_way.as_ref(), size) {
         // The answer to a change is sent in any case.
         Err(fault) if op.access == Access::Read => Err(of_fault(&fault)),
         _ => Ok(response),
+    }
+}
+
+/// Puts messages for the webhooks of the team into the outbox. The change is done in any case.
+async fn announce(app: &App, team: &str, event: &Event) {
+    let notices = registry::about(&app.service, &app.tracking.store, team, event).await;
+    let notices = match notices {
+        Ok(notices) if notices.is_empty() => return,
+        Ok(notices) => notices,
+        Err(error) => {
+            let event = event.name();
+            tracing::error!(%error, event, "the webhooks of an event could not be read");
+            return;
+        }
+    };
+    let write = Write::unnoted(Batch { notices, ..Batch::default() });
+    if let Err(error) = app.service.engine.write(write).await {
+        let why = berth_service::Fault::from(error).0.detail;
+        tracing::error!(why, event = event.name(), "an event was not put into the outbox");
     }
 }
 
