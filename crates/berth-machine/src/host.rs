@@ -8,9 +8,10 @@ use crate::job_files;
 use crate::output::KeepOutput;
 use crate::slices::Slices;
 use crate::volumes;
-use crate::workplace::Workplace;
+use crate::workplace::{Workplace, setup_of};
 use berth_engine::clock;
 use berth_file::job::{JobFile, Refused, Warning};
+use berth_model::run::RunSpec;
 use berth_model::{GroupSpec, JobId, JobRequest, Time};
 use berth_node::{
     Check, Device, Driver, GpuFigures, GpuSample, Inventory, Isolation, Probe, ReadGpus,
@@ -22,7 +23,7 @@ use berth_service::host::{
 };
 use berth_service::{Book, Fault, Figures};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The machine that the server runs on.
@@ -72,6 +73,10 @@ impl JobHost for Host {
 
     fn runs_containers(&self) -> bool {
         false
+    }
+
+    fn setup_of(&self, team: &str, user: &str, run: &RunSpec) -> Option<PathBuf> {
+        setup_of(&self.workplace.home, team, user, run)
     }
 
     fn machine(&self) -> Option<String> {

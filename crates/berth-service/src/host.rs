@@ -5,10 +5,11 @@ use crate::fault::Fault;
 use crate::figure_book::Book;
 pub use berth_api::wire::{GpuCheck, GpuFigure, NodeIsolation};
 use berth_file::job::{JobFile, Refused, Warning};
+use berth_model::run::RunSpec;
 use berth_model::{Bytes, GpuAsk, JobId, JobRequest, Name, Time};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a host knows of one of its nodes beyond what the core knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -210,6 +211,12 @@ pub trait JobHost: Send + Sync {
     /// Whether jobs get the versions of data that their files name.
     fn fetches_data(&self) -> bool {
         false
+    }
+
+    /// The folder that the setup of a job prepares, which is first in its `PATH`; nothing where it has
+    /// none, or where it is somewhere else.
+    fn setup_of(&self, _team: &str, _user: &str, _run: &RunSpec) -> Option<PathBuf> {
+        None
     }
 
     /// Whether checkpoints outlive an attempt.

@@ -21,7 +21,7 @@ use berth_service::Home;
 pub use keys::{KeyError, check as check_keys};
 use paths::{Judge, PathError, Rights, normal};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat2};
-pub use setups::tidy as tidy_setups;
+pub use setups::{of_user as setup_of, tidy as tidy_setups};
 pub use shares::{ShareError, shares};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, Permissions};

@@ -20,7 +20,12 @@ const USED: &str = "used";
 
 /// The folder of a task's setup.
 pub fn of(home: &Home, start: &LeaseStart, run: &RunSpec) -> Option<PathBuf> {
-    name(&start.team, &start.user, run).map(|name| home.setups().join(name))
+    of_user(home, &start.team, &start.user, run)
+}
+
+/// The folder of the setup that a user of a team has with that run.
+pub fn of_user(home: &Home, team: &str, user: &str, run: &RunSpec) -> Option<PathBuf> {
+    name(team, user, run).map(|name| home.setups().join(name))
 }
 
 /// What another user or team has prepared is nobody else's to run.

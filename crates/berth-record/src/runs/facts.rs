@@ -7,6 +7,7 @@ use berth_model::{CodeId, JobId, JobState, Name, Time};
 use berth_service::{Fault, Service, live, tracked_run};
 use berth_store::{JobRow, LeaseRow};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// The longest command that a tag shows.
 const COMMAND: usize = 500;
@@ -41,7 +42,7 @@ pub struct Facts {
     pub origin: Option<Origin>,
     pub checkpoint: Option<String>,
     /// Where its Python is, as far as its file says so.
-    pub venv: Option<String>,
+    pub venv: Option<PathBuf>,
     pub path: Option<String>,
     /// Values of its sweep.
     pub params: Vec<(String, String)>,
@@ -77,7 +78,12 @@ impl Facts {
         let Some(row) = service.store.job(job).await? else { return Ok(None) };
         let leases = service.store.leases_of(job).await?;
         let now = berth_engine::clock::now();
-        let mut facts = Facts::read(&row, &leases, now);
+        let detail: Option<Detail> = serde_json::from_str(&row.detail).ok();
+        let run = detail.as_ref().and_then(|detail| detail.workload.run().cloned());
+        let mut facts = Facts::read(&row, run.as_deref(), &leases, now);
+        // What its setup has made is first in its `PATH`.
+        let setup = run.and_then(|run| service.host.setup_of(&row.team, &row.user, &run));
+        facts.venv = setup.or(facts.venv);
         let newest = leases.iter().map(|lease| lease.id.attempt).max();
         let newest: Vec<&LeaseRow> =
             leases.iter().filter(|lease| Some(lease.id.attempt) == newest).collect();
@@ -94,9 +100,7 @@ impl Facts {
         Ok(Some(facts))
     }
 
-    fn read(row: &JobRow, leases: &[LeaseRow], now: Time) -> Facts {
-        let detail: Option<Detail> = serde_json::from_str(&row.detail).ok();
-        let run = detail.as_ref().and_then(|detail| detail.workload.run().cloned());
+    fn read(row: &JobRow, run: Option<&RunSpec>, leases: &[LeaseRow], now: Time) -> Facts {
         let run = run.map(|run| run.of_element(row.id.element));
         let ended = row.state.is_final();
         let newest = leases.iter().map(|lease| lease.id.attempt).max();
@@ -133,7 +137,7 @@ impl Facts {
             code: run.as_ref().and_then(|run| run.code.clone()),
             origin: None,
             checkpoint: run.as_ref().and_then(|run| run.checkpoint.path.clone()),
-            venv: run.as_ref().and_then(|run| run.env.get("VIRTUAL_ENV").cloned()),
+            venv: run.as_ref().and_then(|run| run.env.get("VIRTUAL_ENV").map(PathBuf::from)),
             path: run.as_ref().and_then(|run| run.env.get("PATH").cloned()),
             params: run.as_ref().map(|run| params(run, row.id)).unwrap_or_default(),
             data: run.as_ref().map(data).unwrap_or_default(),

@@ -26,7 +26,7 @@ pub async fn of(service: &Service, facts: &Facts) -> Option<String> {
     let (venv, path) = (facts.venv.clone(), facts.path.clone());
     let found = tokio::task::spawn_blocking(move || {
         let path = path.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
-        let found = packages(venv.as_deref().map(Path::new), &path);
+        let found = packages(venv.as_deref(), &path);
         LOOKS.store(false, Ordering::Release);
         found
     });
