@@ -204,8 +204,11 @@ impl Now<'_> {
         let tried = submit::prepare(service, caller, &parsed, None, Permission::JobsPlan).await;
         let Err(fault) = tried else { return Ok(None) };
         // Who only reads need not hear that.
-        let own = matches!(fault.0.known_code(), Some(Code::Forbidden | Code::ScopeTooSmall));
-        if own || fault.is_transient() {
+        let not_of_the_file = matches!(
+            fault.0.known_code(),
+            Some(Code::Forbidden | Code::ScopeTooSmall | Code::NotReady | Code::Internal)
+        );
+        if not_of_the_file || fault.is_transient() {
             return Ok(None);
         }
         let problem = fault.0;

@@ -59,7 +59,7 @@ fn loosened(recipe: &Recipe) -> String {
 
 fn said(difference: &RecipeDifference) -> String {
     let RecipeDifference { what, then, now, next, .. } = difference;
-    format!("{what}: was {then}, is {now}\n  {next}")
+    plain(&format!("{what}: was {then}, is {now}")) + "\n  " + &plain(next)
 }
 
 /// A job file, with the rest as remarks in it.
@@ -85,10 +85,16 @@ fn text(recipe: &Recipe, _: &Look) -> String {
             remarks.extend(list.into_iter().map(said));
         }
     }
-    let remarks = remarks.join("\n");
+    let lines = remarks.iter().flat_map(|remark| remark.split('\n'));
     let remarks: String =
-        remarks.lines().map(|line| format!("# {line}").trim_end().to_owned() + "\n").collect();
+        lines.map(|line| format!("# {}", plain(line)).trim_end().to_owned() + "\n").collect();
     format!("{remarks}{}", recipe.file)
+}
+
+/// A remark stays on its line, whatever a reader of YAML takes for the end of one.
+fn plain(line: &str) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    line.chars().map(|c| if breaks(c) { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -135,6 +141,10 @@ mod tests {
         let blocks = text.find("# Cannot be repeated as it was:\n# data c4@v3: was ").unwrap();
         assert!(text.find("# May differ:\n# price: was ").unwrap() > blocks, "{text}");
         assert!(text.starts_with("# Repeats run 0b3c of job 17.\n"), "{text}");
+        let mut odd = recipe(None);
+        odd.differs[0].then = "x\rrun: other\u{2028}nodes: 8\ncpu: 4".to_owned();
+        assert_eq!(said(&odd.differs[0]).lines().count(), 2);
+        assert_eq!(job::read(&super::text(&odd, &Look::fixed())).unwrap().file, file);
     }
 
     #[test]

@@ -61,8 +61,8 @@ impl<'a> Tree<'a> {
         let Some((_, node)) = self.nodes.get(id).copied() else { return };
         let is_new = self.seen.insert(node.id.as_str());
         let label = match node.hidden || node.gone {
-            true => self.look.paint(Tone::Quiet, &node.label),
-            false => self.look.paint(Tone::Strong, &node.label),
+            true => self.look.paint(Tone::Quiet, &plain(&node.label)),
+            false => self.look.paint(Tone::Strong, &plain(&node.label)),
         };
         let shown = if is_new { facts(node) } else { "shown above".to_owned() };
         let gap = if shown.is_empty() { "" } else { "  " };
@@ -112,10 +112,12 @@ fn facts(node: &LineageNode) -> String {
         }
         _ => {}
     }
-    let plain = |text: String| -> String {
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-    };
-    facts.into_iter().map(plain).collect::<Vec<_>>().join(", ")
+    plain(&facts.join(", "))
+}
+
+/// Names are anyone's, and must not steer a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]
