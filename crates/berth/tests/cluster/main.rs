@@ -25,6 +25,7 @@ mod preemption;
 mod protobuf;
 mod queue_sources;
 mod rbac;
+mod record;
 mod resource_claims;
 mod signals;
 mod support;
