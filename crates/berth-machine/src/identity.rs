@@ -67,7 +67,9 @@ impl Identity {
         };
         add(tracked_run::URI, url);
         add(tracked_run::TOKEN, self.tokens.mint_for_tracking(lease));
-        add(tracked_run::RUN, tracked_run::run_id(lease.job, start.submitted));
+        if tracked_run::is_resumed(&start.run) {
+            add(tracked_run::RUN, tracked_run::run_id(lease.job, start.submitted));
+        }
         let pem = self.server.certificate.as_ref().and_then(|path| fs::read_to_string(path).ok());
         if pem.is_some_and(|pem| tracked_run::is_told_certificates(&start.run, &pem)) {
             add(tracked_run::CERTIFICATE, self.certificate(lease).display().to_string());

@@ -4,7 +4,7 @@
 
 use berth_engine::DEFAULT_PROJECT;
 use berth_model::run::{Network, RunSpec};
-use berth_model::{JobId, Time};
+use berth_model::{JobId, JobKind, Time};
 use ring::digest::{Context, SHA256};
 
 /// What the digest is for, so that no other digest of the same job is equal.
@@ -42,6 +42,11 @@ const OTHER_WAYS: [&str; 3] =
 pub fn is_told(run: &RunSpec) -> bool {
     let sets = |name: &str| run.env.contains_key(name) || run.secrets.contains_key(name);
     run.network == Network::Machine && !sets(URI) && !OTHER_WAYS.into_iter().any(sets)
+}
+
+/// Whether its client resumes the run of the job. In a notebook each kernel begins runs of its own.
+pub fn is_resumed(run: &RunSpec) -> bool {
+    run.kind == JobKind::Job
 }
 
 /// Whether the client is told of the certificates of a server, which are then all that it trusts: where

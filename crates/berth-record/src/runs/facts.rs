@@ -25,6 +25,8 @@ pub struct Facts {
     pub project: String,
     /// The name of its experiment; nothing for the default one of the team.
     pub experiment: Option<String>,
+    /// The number of its experiment, where the job names one for the client of MLflow.
+    pub experiment_no: Option<i64>,
     /// Nothing while it has not ended.
     pub end: Option<End>,
     /// It holds what it runs on.
@@ -109,6 +111,8 @@ impl Facts {
             .filter(|lease| Some(lease.id.attempt) == newest)
             .map(|lease| lease.node.as_str())
             .collect();
+        let variable = |name: &str| run.as_ref().and_then(|run| run.env.get(name)).cloned();
+        let experiment = tracked_run::experiment(&row.experiment, &row.project);
         let name = match row.id.element {
             Some(element) => format!("{}_{element}", row.name),
             None => row.name.clone(),
@@ -120,7 +124,8 @@ impl Facts {
             user: row.user.clone(),
             team: row.team.clone(),
             project: row.project.clone(),
-            experiment: tracked_run::experiment(&row.experiment, &row.project).map(str::to_owned),
+            experiment: variable("MLFLOW_EXPERIMENT_NAME").or(experiment.map(str::to_owned)),
+            experiment_no: variable("MLFLOW_EXPERIMENT_ID").and_then(|no| no.parse().ok()),
             end: ended.then(|| End {
                 state: row.state,
                 at: row.ended.unwrap_or(now),
@@ -137,8 +142,8 @@ impl Facts {
             code: run.as_ref().and_then(|run| run.code.clone()),
             origin: None,
             checkpoint: run.as_ref().and_then(|run| run.checkpoint.path.clone()),
-            venv: run.as_ref().and_then(|run| run.env.get("VIRTUAL_ENV").map(PathBuf::from)),
-            path: run.as_ref().and_then(|run| run.env.get("PATH").cloned()),
+            venv: variable("VIRTUAL_ENV").map(PathBuf::from),
+            path: variable("PATH"),
             params: run.as_ref().map(|run| params(run, row.id)).unwrap_or_default(),
             data: run.as_ref().map(data).unwrap_or_default(),
             file: row.file.clone(),

@@ -33,6 +33,10 @@ impl Actor for Keeper<'_> {
 /// The experiment that the run of a job is made in, which is made with the first run. Where it cannot
 /// be had, such as one that was deleted, it is the default one of the team.
 pub async fn experiment(store: &dyn Store, facts: &Facts, now: i64) -> Result<Arc<Experiment>> {
+    let numbered = facts.experiment_no.and_then(|no| store.experiment(no));
+    if let Some(found) = numbered.filter(|found| found.team == facts.team && !found.deleted) {
+        return Ok(found);
+    }
     if let Some(name) = &facts.experiment {
         match named(store, facts, name, now).await {
             Ok(Some(found)) => return Ok(found),

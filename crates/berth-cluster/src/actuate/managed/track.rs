@@ -55,8 +55,10 @@ impl Track {
         let mut all = vec![
             json!({ "name": tracked_run::URI, "value": literal(&self.url) }),
             json!({ "name": tracked_run::TOKEN, "valueFrom": { "secretKeyRef": token } }),
-            json!({ "name": tracked_run::RUN, "value": self.run }),
         ];
+        if tracked_run::is_resumed(run) {
+            all.push(json!({ "name": tracked_run::RUN, "value": self.run }));
+        }
         if self.pem.is_some() {
             let file = format!("{TRUST}/{TRUST_FILE}");
             all.push(json!({ "name": tracked_run::CERTIFICATE, "value": file }));

@@ -106,6 +106,23 @@ async fn a_job_without_a_project_has_its_run_in_the_default_experiment_of_its_te
 }
 
 #[tokio::test]
+async fn a_job_that_names_an_experiment_by_its_number_has_its_run_there_if_its_team_does() {
+    let Place { store, _folder } = place().await;
+    let chat = now_is(&store, &facts()).await.experiment;
+    let numbered = |team: &str, run: &str| Facts {
+        team: team.to_owned(),
+        run: run.to_owned(),
+        experiment: None,
+        experiment_no: Some(chat),
+        ..facts()
+    };
+    assert_eq!(now_is(&store, &numbered("nlp", "1a")).await.experiment, chat);
+    let other = now_is(&store, &numbered("audio", "2b")).await.experiment;
+    assert_eq!(store.experiment(other).unwrap().team, "audio");
+    store.close().await;
+}
+
+#[tokio::test]
 async fn the_run_goes_on_over_attempts_and_ends_as_its_job_does() {
     for (state, status) in [
         (JobState::Done, "FINISHED"),
