@@ -32,13 +32,13 @@ impl Progress {
 
     fn take_one(&mut self, rule: &StopRule, point: &Point) {
         let before = self.last.replace((point.step, point.timestamp));
+        let seen = Seen { value: value::decode(point.value), step: point.step };
+        self.newest = Some(seen);
         // A job that goes on from a checkpoint evaluates some steps once more. Clients that name no
         // step log everything at 0.
         if before.is_some_and(|(step, _)| step == point.step && step != 0) {
             return;
         }
-        let seen = Seen { value: value::decode(point.value), step: point.step };
-        self.newest = Some(seen);
         let (better, by) = match &rule.when {
             StopWhen::NotBetterFor { better, by, .. } => {
                 (*better, by.as_ref().map_or(0.0, |by| by.value()))
