@@ -113,6 +113,7 @@ impl Facts {
             .collect();
         let variable = |name: &str| run.as_ref().and_then(|run| run.env.get(name)).cloned();
         let experiment = tracked_run::experiment(&row.experiment, &row.project);
+        let named = variable("MLFLOW_EXPERIMENT_NAME").filter(|name| !name.is_empty());
         let name = match row.id.element {
             Some(element) => format!("{}_{element}", row.name),
             None => row.name.clone(),
@@ -124,7 +125,7 @@ impl Facts {
             user: row.user.clone(),
             team: row.team.clone(),
             project: row.project.clone(),
-            experiment: variable("MLFLOW_EXPERIMENT_NAME").or(experiment.map(str::to_owned)),
+            experiment: named.or(experiment.map(str::to_owned)),
             experiment_no: variable("MLFLOW_EXPERIMENT_ID").and_then(|no| no.parse().ok()),
             end: ended.then(|| End {
                 state: row.state,
