@@ -3,6 +3,7 @@
 //! Reads are tried again while there is time, and so is a submission, which carries a key that lets
 //! the server recognise it. Other writes are sent once.
 
+mod artifacts;
 mod call;
 mod calls;
 mod error;
@@ -11,11 +12,14 @@ mod shell;
 mod stream;
 mod tracked;
 
+pub use artifacts::ArtifactPieces;
 pub use calls::{Events, Logs};
 pub use error::{Error, Result};
 pub use shell::{Shell, ShellOutput};
 pub use stream::Pieces;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use call::Call;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
@@ -29,6 +33,8 @@ pub struct Options {
     /// Such as `http://127.0.0.1:7070`.
     pub url: String,
     pub token: Option<String>,
+    /// Sends the token as the password of this user, for servers that know no other way.
+    pub user: Option<String>,
     /// Certificates to trust besides those of the system, as PEM.
     pub ca_pem: Option<Vec<u8>>,
     /// The longest one request may take, streams aside.
@@ -42,6 +48,7 @@ impl Options {
         Options {
             url: url.into(),
             token: None,
+            user: None,
             ca_pem: None,
             timeout: Duration::from_secs(30),
             patience: Duration::from_secs(2),
@@ -84,7 +91,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Client {
     pub fn new(options: Options) -> Result<Client> {
-        let Options { url, token, ca_pem, timeout, patience } = options;
+        let Options { url, token, user, ca_pem, timeout, patience } = options;
         let base = base(&url)?;
         // An error says that there is a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -92,7 +99,7 @@ impl Client {
             .user_agent(concat!("berth/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
-            .default_headers(headers(token.as_deref())?);
+            .default_headers(headers(user.as_deref(), token.as_deref())?);
         if let Some(pem) = ca_pem {
             let all = reqwest::Certificate::from_pem_bundle(&pem)
                 .map_err(|source| Error::Certificate { source })?;
@@ -121,11 +128,17 @@ fn base(url: &str) -> Result<Url> {
     }
 }
 
-fn headers(token: Option<&str>) -> Result<HeaderMap> {
+fn headers(user: Option<&str>, token: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
-    if let Some(token) = token {
-        let mut value =
-            HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Error::BadToken)?;
+    let said = match (user, token) {
+        (Some(user), token) => {
+            let pair = format!("{user}:{}", token.unwrap_or_default());
+            Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
+        }
+        (None, token) => token.map(|token| format!("Bearer {token}")),
+    };
+    if let Some(said) = said {
+        let mut value = HeaderValue::from_str(&said).map_err(|_| Error::BadToken)?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }

@@ -65,10 +65,15 @@ impl Client {
             return serde_json::from_slice(&bytes)
                 .map_err(|source| Error::Decode { what: WHAT, source });
         }
-        Err(match serde_json::from_slice::<Value>(&bytes) {
-            Ok(body) if body["message"].is_string() => Error::Problem(Box::new(problem(&body))),
-            _ => Error::Status { url: place, what: WHAT, status: status.as_u16() },
-        })
+        Err(refusal(&bytes, status.as_u16(), place, WHAT))
+    }
+}
+
+/// A refusal in MLflow's own form, or the status where there is none.
+pub(super) fn refusal(bytes: &[u8], status: u16, url: String, what: &'static str) -> Error {
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(body) if body["message"].is_string() => Error::Problem(Box::new(problem(&body))),
+        _ => Error::Status { url, what, status },
     }
 }
 

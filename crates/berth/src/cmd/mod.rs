@@ -51,6 +51,7 @@ mod token;
 mod top;
 mod tracker;
 mod tracking;
+mod transfer;
 mod volume;
 mod when;
 mod why;
@@ -201,6 +202,12 @@ pub enum ClientCommand {
     Lineage(lineage::Lineage),
     /// Show how to repeat the run of a job, and what is different now, or submit it again
     Reproduce(reproduce::Reproduce),
+    /// Import what another tracking server, database or folder has
+    #[command(subcommand, arg_required_else_help = true)]
+    Import(transfer::Import),
+    /// Export experiments, runs and models
+    #[command(subcommand, arg_required_else_help = true)]
+    Export(transfer::Export),
     /// Push data, name versions of it, compare and fetch them
     #[command(subcommand, arg_required_else_help = true)]
     Data(data::Data),
@@ -286,6 +293,8 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Models(args) => tracking::models(context, &args).await,
         ClientCommand::Lineage(args) => lineage::run(context, &args).await,
         ClientCommand::Reproduce(args) => reproduce::run(context, &args).await,
+        ClientCommand::Import(args) => transfer::import(context, &args).await,
+        ClientCommand::Export(args) => transfer::export(context, &args).await,
         ClientCommand::Data(args) => data::run(context, &args).await,
         ClientCommand::Storage(args) => storage::run(context, &args).await,
         ClientCommand::Template(args) => template::run(context, &args).await,

@@ -19,6 +19,7 @@ mod gpu_energy;
 mod gpu_faults;
 pub mod http;
 mod identity;
+mod import;
 mod jobs;
 mod lineage;
 mod logs;

@@ -16,6 +16,8 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-sim", &["berth-model", "berth-ledger", "berth-core", "berth-file"]),
     ("berth-api", &["berth-model", "berth-file"]),
     ("berth-store", &["berth-model"]),
+    // A client like any other: it knows the routes, and nothing of what is behind them.
+    ("berth-import", &["berth-api"]),
     ("berth-portal", &[]),
     // What is tracked knows nothing of jobs, and scheduling nothing of it.
     ("berth-tracker", &[]),
@@ -140,6 +142,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             // The sums that data is known by.
             "berth-blobs",
             "berth-code",
+            "berth-import",
             "berth-model",
             "berth-file",
             "berth-fs",

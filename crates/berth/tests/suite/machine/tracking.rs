@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const PAGE: &str = include_str!("../../../../../docs/tracking.md");
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The interpreter of the environment that `.ci/mlflow-tools` makes.
-fn python() -> PathBuf {
+pub fn python() -> PathBuf {
     let made = Command::new(root().join(".ci/mlflow-tools")).output().expect("a shell");
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));

@@ -1,0 +1,153 @@
+//! Moves everything from a source to a sink.
+//!
+//! First the data of runs, then logged models, then what names either of them: so every id that is
+//! written is one of the target. A run says by a tag how far it is, and nothing is moved twice.
+
+mod finish;
+mod logged;
+mod map;
+mod plan;
+mod registry;
+mod runs;
+mod send;
+
+pub use map::Map;
+pub use plan::Pair;
+pub(crate) use send::cut;
+
+use crate::check;
+use crate::error::Result;
+use crate::report::{ExperimentReport, Problems, Report};
+use crate::sink::Sink;
+use crate::source::Source;
+use std::cell::RefCell;
+
+/// What is compared at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    /// Everything, the bytes of files too.
+    Full,
+    /// Everything, and of files only their sizes.
+    Sizes,
+    Nothing,
+}
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Only these experiments, if there are any.
+    pub experiments: Vec<String>,
+    /// Only these registered models; all of them if nothing is said and no experiment is named.
+    pub models: Vec<String>,
+    /// What stands before the names of experiments and models at the target.
+    pub prefix: String,
+    /// Goes on with an import that was begun.
+    pub resume: bool,
+    pub dry_run: bool,
+    /// Stops at the first problem.
+    pub strict: bool,
+    /// Runs at once.
+    pub at_once: usize,
+    pub checked: Checked,
+}
+
+impl Options {
+    /// Whether a registered model is wanted.
+    pub(crate) fn wants_model(&self, name: &str) -> bool {
+        match self.models.is_empty() {
+            true => self.experiments.is_empty(),
+            false => self.models.iter().any(|wanted| wanted == name),
+        }
+    }
+}
+
+/// Who looks on.
+pub trait Watch {
+    /// What is done from now on, and how much of it there is, if that is known.
+    fn begin(&self, what: &str, total: Option<u64>);
+    fn advance(&self, by: u64);
+}
+
+/// One import or export under way.
+pub struct Copy<'a> {
+    pub source: &'a dyn Source,
+    pub sink: &'a dyn Sink,
+    pub options: &'a Options,
+    pub problems: &'a Problems,
+    pub watch: &'a dyn Watch,
+    /// What has become of what.
+    pub map: RefCell<Map>,
+}
+
+pub async fn copy(
+    source: &dyn Source,
+    sink: &dyn Sink,
+    options: &Options,
+    problems: &Problems,
+    watch: &dyn Watch,
+) -> Result<Report> {
+    let map = RefCell::default();
+    Copy { source, sink, options, problems, watch, map }.whole().await
+}
+
+impl Copy<'_> {
+    async fn whole(&self) -> Result<Report> {
+        let mut report = Report {
+            source: self.source.name().to_owned(),
+            target: self.sink.name().to_owned(),
+            dry_run: self.options.dry_run,
+            ..Report::default()
+        };
+        self.watch.begin("looking", None);
+        let mut pairs = self.plan().await?;
+        if self.options.dry_run {
+            self.count(&pairs, &mut report).await?;
+            report.finish(self.problems);
+            return Ok(report);
+        }
+        self.make_experiments(&mut pairs).await?;
+        let mut pending = Vec::new();
+        for pair in &pairs {
+            let mut of = self.copy_runs(pair, &mut pending).await?;
+            of.logged_models = self.copy_logged_models(pair).await?;
+            report.experiments.push(of);
+        }
+        self.watch.begin("links", Some(pending.len() as u64));
+        for one in &pending {
+            self.finish(one).await?;
+            self.watch.advance(1);
+        }
+        report.registered = self.copy_registry().await?;
+        self.delete_experiments(&pairs).await?;
+        if self.options.checked != Checked::Nothing {
+            check::compare(self, &pairs, &mut report).await?;
+        }
+        self.problems.must_be_none(self.options.strict)?;
+        report.finish(self.problems);
+        Ok(report)
+    }
+
+    /// Has a problem of one thing noted, so that the rest goes on. Others end it all.
+    pub(crate) fn note<T>(
+        &self,
+        what: impl FnOnce() -> String,
+        done: Result<T>,
+    ) -> Result<Option<T>> {
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(error) if error.is_of_one_thing() => {
+                self.problems.add(what(), error.whole());
+                self.problems.must_be_none(self.options.strict)?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn report_of(&self, pair: &Pair) -> ExperimentReport {
+        ExperimentReport {
+            name: pair.from.name.clone(),
+            target: pair.name.clone(),
+            ..ExperimentReport::default()
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Logged and registered models in a file store, and the store as a sink.
+
+use super::layout::{ALIASES, ARTIFACTS, META, METRICS, MODELS, PARAMS, TAGS, file_of};
+use super::write::{append, now, number, put_pairs, set_fields};
+use super::{FileStore, disk, models, runs, yaml};
+use crate::error::{Error, Result};
+use crate::model::{
+    Content, Dataset, Experiment, LoggedModel, Metric, ModelMetric, Owner, Pairs, Place,
+    RegisteredModel,
+};
+use crate::sink::{Cuts, NewRun, NewVersion, Sink, Target};
+use crate::source::Fut;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+impl FileStore {
+    fn new_logged_model(
+        &self,
+        of: &Experiment,
+        model: &LoggedModel,
+        run: Option<&str>,
+        tags: &Pairs,
+    ) -> Result<(String, Place)> {
+        let folder = file_of(&PathBuf::from(&of.location).join(MODELS), &model.id)?;
+        let uri = disk::uri_of_path(&folder.join(ARTIFACTS));
+        let at = model.created.unwrap_or_else(now);
+        let meta = yaml::write(&[
+            ("artifact_location", json!(uri)),
+            ("creation_timestamp", json!(at)),
+            ("experiment_id", json!(of.id)),
+            ("last_updated_timestamp", json!(at)),
+            ("lifecycle_stage", json!("active")),
+            ("model_id", json!(model.id)),
+            ("model_type", json!(model.model_type)),
+            ("name", json!(model.name)),
+            ("source_run_id", json!(run)),
+            ("status", json!(models::status_number("PENDING"))),
+            ("status_message", Value::Null),
+        ]);
+        put_pairs(&folder.join(PARAMS), &model.params)?;
+        put_pairs(&folder.join(TAGS), tags)?;
+        let metrics = folder.join(METRICS);
+        std::fs::create_dir_all(&metrics).map_err(Error::file("making", &metrics))?;
+        disk::write_text(&folder.join(META), &meta)?;
+        let id = model.id.clone();
+        Ok((id.clone(), Place { uri, owner: Owner::Model(id) }))
+    }
+
+    fn model_folder(&self, of: &Experiment, model: &str) -> Result<PathBuf> {
+        file_of(&PathBuf::from(&of.location).join(MODELS), model)
+    }
+
+    fn add_model_metrics(&self, folder: &Path, run: &str, metrics: &[ModelMetric]) -> Result<()> {
+        for one in metrics {
+            let point = &one.point;
+            let mut line =
+                format!("{} {} {} {run}", point.timestamp, number(point.value()), point.step);
+            if !one.dataset_name.is_empty() {
+                line = format!("{line} {} {}", one.dataset_name, one.dataset_digest);
+            }
+            append(&file_of(&folder.join(METRICS), &one.key)?, &format!("{line}\n"))?;
+        }
+        Ok(())
+    }
+
+    fn new_registered_model(
+        &self,
+        name: &str,
+        model: &RegisteredModel,
+        tags: &Pairs,
+    ) -> Result<()> {
+        if name.contains(['/', '%']) {
+            let why = "MLflow's file store takes no name with / or % in it".to_owned();
+            return Err(Error::Refused { what: format!("model {name}"), why });
+        }
+        let folder = file_of(&self.root.join(MODELS), name)?;
+        let at = model.created.unwrap_or_else(now);
+        let meta = yaml::write(&[
+            ("aliases", json!({})),
+            ("creation_timestamp", json!(at)),
+            ("description", json!(model.description)),
+            ("last_updated_timestamp", json!(at)),
+            ("name", json!(name)),
+        ]);
+        put_pairs(&folder.join(TAGS), tags)?;
+        disk::write_text(&folder.join(META), &meta)
+    }
+
+    fn new_version(&self, new: &NewVersion<'_>) -> Result<u64> {
+        let folder = self.version_folder(new.model, new.version)?;
+        let at = now();
+        // Where the client looks for the files.
+        let storage = match new.logged_model {
+            Some(id) => self.files_of_model(id).unwrap_or_else(|| new.source.to_owned()),
+            None => new.source.to_owned(),
+        };
+        let meta = yaml::write(&[
+            ("creation_timestamp", json!(at)),
+            ("current_stage", json!("None")),
+            ("description", json!(new.description)),
+            ("last_updated_timestamp", json!(at)),
+            ("model_id", json!(new.logged_model)),
+            ("name", json!(new.model)),
+            ("run_id", json!(new.run)),
+            ("run_link", json!(new.run_link)),
+            ("source", json!(new.source)),
+            ("status", json!("READY")),
+            ("status_message", Value::Null),
+            ("storage_location", json!(storage)),
+            ("user_id", Value::Null),
+            ("version", json!(new.version)),
+        ]);
+        put_pairs(&folder.join(TAGS), &new.tags)?;
+        disk::write_text(&folder.join(META), &meta)?;
+        Ok(new.version)
+    }
+
+    fn version_folder(&self, model: &str, version: u64) -> Result<PathBuf> {
+        Ok(file_of(&self.root.join(MODELS), model)?.join(format!("version-{version}")))
+    }
+
+    fn files_of_model(&self, id: &str) -> Option<String> {
+        let folders = super::layout::folders(&self.root).ok()?;
+        let found = folders.into_iter().map(|folder| folder.join(MODELS).join(id));
+        let found = found.into_iter().find(|folder| folder.join(META).is_file())?;
+        Some(disk::uri_of_path(&found.join(ARTIFACTS)))
+    }
+}
+
+fn done<'a, T: 'a>(result: Result<T>) -> Fut<'a, T> {
+    Box::pin(std::future::ready(result))
+}
+
+impl Sink for FileStore {
+    fn cuts(&self) -> Cuts {
+        Cuts::NONE
+    }
+
+    fn create_experiment<'a>(
+        &'a self,
+        name: &'a str,
+        id: &'a str,
+        tags: Pairs,
+    ) -> Fut<'a, Experiment> {
+        done(self.new_experiment(name, id, &tags))
+    }
+
+    fn tag_experiment<'a>(&'a self, of: &'a Experiment, tags: &'a Pairs) -> Fut<'a, ()> {
+        done(put_pairs(&PathBuf::from(&of.location).join(TAGS), tags))
+    }
+
+    fn delete_experiment<'a>(&'a self, of: &'a Experiment) -> Fut<'a, ()> {
+        done(self.trash(of))
+    }
+
+    fn create_run<'a>(&'a self, of: &'a Experiment, new: NewRun<'a>) -> Fut<'a, Target> {
+        done(self.new_run(of, &new))
+    }
+
+    fn begin_points<'a>(&'a self, run: &'a Target) -> Fut<'a, ()> {
+        done(self.no_points(run))
+    }
+
+    fn log_points<'a>(&'a self, run: &'a Target, metrics: &'a [Metric]) -> Fut<'a, ()> {
+        done(self.add_points(run, metrics))
+    }
+
+    fn log_params<'a>(&'a self, run: &'a Target, params: &'a [(String, String)]) -> Fut<'a, ()> {
+        done(put_pairs(&self.folder_of(run).join(PARAMS), params))
+    }
+
+    fn log_tags<'a>(&'a self, run: &'a Target, tags: &'a [(String, String)]) -> Fut<'a, ()> {
+        done(put_pairs(&self.folder_of(run).join(TAGS), tags))
+    }
+
+    fn log_datasets<'a>(&'a self, run: &'a Target, datasets: &'a [Dataset]) -> Fut<'a, ()> {
+        done(self.add_datasets(run, datasets))
+    }
+
+    fn log_models<'a>(
+        &'a self,
+        run: &'a Target,
+        reads: &'a [String],
+        makes: &'a [(String, i64)],
+    ) -> Fut<'a, ()> {
+        done(self.add_models(run, reads, makes))
+    }
+
+    fn end_run<'a>(&'a self, run: &'a Target, status: &'a str, end: Option<i64>) -> Fut<'a, ()> {
+        let status = runs::status_number(status);
+        done(self.change_run(run, &[("status", json!(status)), ("end_time", json!(end))]))
+    }
+
+    fn delete_run<'a>(&'a self, run: &'a Target) -> Fut<'a, ()> {
+        let fields = [("lifecycle_stage", json!("deleted")), ("deleted_time", json!(now()))];
+        done(self.change_run(run, &fields))
+    }
+
+    fn create_logged_model<'a>(
+        &'a self,
+        of: &'a Experiment,
+        model: &'a LoggedModel,
+        run: Option<&'a str>,
+        tags: Pairs,
+    ) -> Fut<'a, (String, Place)> {
+        done(self.new_logged_model(of, model, run, &tags))
+    }
+
+    fn log_model_metrics<'a>(
+        &'a self,
+        (of, model): (&'a Experiment, &'a str),
+        run: &'a str,
+        metrics: &'a [ModelMetric],
+    ) -> Fut<'a, ()> {
+        let folder = self.model_folder(of, model);
+        done(folder.and_then(|folder| self.add_model_metrics(&folder, run, metrics)))
+    }
+
+    fn end_logged_model<'a>(
+        &'a self,
+        (of, model): (&'a Experiment, &'a str),
+        status: &'a str,
+        tags: Pairs,
+    ) -> Fut<'a, ()> {
+        let status = json!(models::status_number(status));
+        done(self.model_folder(of, model).and_then(|folder| {
+            put_pairs(&folder.join(TAGS), &tags)?;
+            set_fields(&folder.join(META), &[("status", status)])
+        }))
+    }
+
+    fn create_registered_model<'a>(
+        &'a self,
+        name: &'a str,
+        model: &'a RegisteredModel,
+        tags: Pairs,
+    ) -> Fut<'a, ()> {
+        done(self.new_registered_model(name, model, &tags))
+    }
+
+    fn create_version<'a>(&'a self, new: NewVersion<'a>) -> Fut<'a, u64> {
+        done(self.new_version(&new))
+    }
+
+    fn set_stage<'a>(&'a self, model: &'a str, version: u64, stage: &'a str) -> Fut<'a, ()> {
+        let folder = self.version_folder(model, version);
+        let fields = [("current_stage", json!(stage))];
+        done(folder.and_then(|folder| set_fields(&folder.join(META), &fields)))
+    }
+
+    fn set_alias<'a>(&'a self, model: &'a str, alias: &'a str, version: u64) -> Fut<'a, ()> {
+        let folder = file_of(&self.root.join(MODELS), model);
+        let pair = [(alias.to_owned(), version.to_string())];
+        done(folder.and_then(|folder| put_pairs(&folder.join(ALIASES), &pair)))
+    }
+
+    fn put<'a>(
+        &'a self,
+        place: &'a Place,
+        path: &'a str,
+        open: &'a (dyn Fn() -> Fut<'a, Content> + 'a),
+    ) -> Fut<'a, ()> {
+        Box::pin(async move {
+            let folder = disk::path_of_uri(&place.uri).unwrap_or_default();
+            let path = file_of(&folder, path)?;
+            disk::write(&path, open().await?).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Problems;
+    use crate::source::Source;
+    use crate::{Point, tags};
+    use futures_util::TryStreamExt;
+    use std::rc::Rc;
+
+    #[tokio::test]
+    async fn what_is_written_is_read_again() {
+        let root = tempfile::tempdir().unwrap();
+        let problems = Rc::new(Problems::default());
+        let store = FileStore::create(&root.path().join("new"), false, problems.clone()).unwrap();
+        let tags = vec![("task".to_owned(), "a: b".to_owned())];
+        let experiment = store.create_experiment("digits", "17", tags).await.unwrap();
+        assert_eq!(experiment.id, "17");
+        let new = NewRun {
+            id: "abc",
+            name: "first",
+            user: "kim",
+            start: Some(5),
+            tags: vec![(tags::RUN.to_owned(), "abc".to_owned())],
+        };
+        let run = store.create_run(&experiment, new).await.unwrap();
+        let points: Vec<Metric> = (0..3)
+            .map(|step| Metric { key: "val/acc".to_owned(), point: Point::new(step, 1, 0.1) })
+            .collect();
+        // What is sent twice is there once.
+        for _ in 0..2 {
+            store.begin_points(&run).await.unwrap();
+            store.log_points(&run, &points).await.unwrap();
+        }
+        store.log_params(&run, &[("lr".to_owned(), "0.1\n".to_owned())]).await.unwrap();
+        store.end_run(&run, "FAILED", Some(9)).await.unwrap();
+        store.delete_run(&run).await.unwrap();
+        store.delete_experiment(&experiment).await.unwrap();
+        let again = FileStore::open(&root.path().join("new"), problems.clone()).unwrap();
+        let found = again.experiments().await.unwrap();
+        assert!(found[0].deleted && found[0].name == "digits");
+        let runs = again.runs(&found[0]).try_concat().await.unwrap();
+        assert!(runs[0].deleted && runs[0].status == "FAILED" && runs[0].end == Some(9));
+        assert_eq!(runs[0].params, [("lr".to_owned(), "0.1\n".to_owned())]);
+        let read = again.points(&runs[0], "val/acc").try_concat().await.unwrap();
+        assert_eq!(read, points.iter().map(|one| one.point).collect::<Vec<_>>());
+        assert_eq!(problems.all().1, 0, "{:?}", problems.all());
+    }
+
+    #[test]
+    fn a_folder_that_is_no_file_store_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("photos")).unwrap();
+        let problems = Rc::new(Problems::default());
+        let said = FileStore::open(root.path(), problems.clone()).err().unwrap().to_string();
+        assert!(said.contains("it is no file store of MLflow"), "{said}");
+        let said = FileStore::open(&root.path().join("x"), problems).err().unwrap().to_string();
+        assert!(said.contains("there is no such folder"), "{said}");
+    }
+}

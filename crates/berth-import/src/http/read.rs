@@ -1,0 +1,151 @@
+//! Reading from a server.
+
+use super::json::{self, text};
+use super::{Server, quoted};
+use crate::error::{Error, Result};
+use crate::model::{
+    Content, Experiment, FileInfo, LoggedModel, Place, Point, RegisteredModel, Run, Version,
+};
+use crate::source::{Fut, Pages, Source};
+use crate::tags::IS_PROMPT;
+use berth_api::routes::Method;
+use futures_util::{StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+
+const EXPERIMENTS: u32 = 1000;
+/// Runs can be large.
+const RUNS: u32 = 50;
+const POINTS: u32 = 25_000;
+const MODELS: u32 = 100;
+const VERSIONS: u32 = 1000;
+
+impl Server {
+    /// The team whose experiments are the caller's own, if the server has teams: their files are at
+    /// `mlflow-artifacts:/TEAM/ID`.
+    async fn own_team(&self) -> Result<Option<String>> {
+        if let Some(known) = self.own.get() {
+            return Ok(known.clone());
+        }
+        let asked = json!({ "experiment_name": "Default" });
+        let found = match self.ask((Method::Get, "experiments/get-by-name"), &asked).await {
+            Ok(answer) => json::experiment(&answer["experiment"]).location,
+            Err(error) if error.is_absent() => String::new(),
+            Err(error) => return Err(error),
+        };
+        let path = found.strip_prefix("mlflow-artifacts:/").unwrap_or_default();
+        let team = path.split_once('/').map(|(team, _)| team.to_owned());
+        Ok(self.own.get_or_init(|| team).clone())
+    }
+
+    pub(super) async fn all_experiments(&self) -> Result<Vec<Experiment>> {
+        let own = self.own_team().await?;
+        let fields = json!({ "view_type": "ALL", "max_results": EXPERIMENTS });
+        let route = (Method::Post, "experiments/search", "experiments");
+        let read =
+            |_: &Server, found: &Value| Ok(json::list(found).map(json::experiment).collect());
+        let mut all: Vec<Experiment> = self.search(route, fields, read).try_concat().await?;
+        // What other teams share is theirs to move.
+        if let Some(team) = own {
+            let start = format!("mlflow-artifacts:/{team}/");
+            all.retain(|one| one.location.starts_with(&start));
+        }
+        Ok(all)
+    }
+
+    /// The version of a model that another version was copied from has its files elsewhere.
+    pub(super) async fn versions_of(&self, model: &str) -> Result<Vec<Version>> {
+        let Some(name) = quoted(model) else {
+            let why = "its name has both kinds of quotes, which no search can say";
+            return Err(Error::odd(format!("model {model}"), why));
+        };
+        let fields = json!({ "filter": format!("name = {name}"), "max_results": VERSIONS });
+        let route = (Method::Get, "model-versions/search", "model_versions");
+        let read =
+            |_: &Server, found: &Value| Ok(json::list(found).filter_map(json::version).collect());
+        let mut all: Vec<Version> = self.search(route, fields, read).try_concat().await?;
+        all.sort_by_key(|one| one.version);
+        Ok(all)
+    }
+
+    fn models_where(&self, filter: Option<String>) -> Pages<'_, RegisteredModel> {
+        let fields = json!({ "filter": filter, "max_results": MODELS });
+        let route = (Method::Get, "registered-models/search", "registered_models");
+        let read =
+            |_: &Server, found: &Value| Ok(json::list(found).map(json::registered_model).collect());
+        self.search(route, fields, read)
+    }
+}
+
+impl Source for Server {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn experiments(&self) -> Fut<'_, Vec<Experiment>> {
+        Box::pin(self.all_experiments())
+    }
+
+    fn runs<'a>(&'a self, of: &'a Experiment) -> Pages<'a, Run> {
+        let fields = json!({
+            "experiment_ids": [of.id],
+            "run_view_type": "ALL",
+            "max_results": RUNS,
+            // Runs that begin meanwhile come last, and move no page.
+            "order_by": ["attributes.start_time ASC"],
+        });
+        let read = |_: &Server, found: &Value| Ok(json::list(found).map(json::run).collect());
+        self.search((Method::Post, "runs/search", "runs"), fields, read)
+    }
+
+    fn points<'a>(&'a self, run: &'a Run, key: &'a str) -> Pages<'a, Point> {
+        let fields = json!({ "run_id": run.id, "metric_key": key, "max_results": POINTS });
+        let read = |_: &Server, found: &Value| Ok(json::list(found).map(json::point).collect());
+        self.search((Method::Get, "metrics/get-history", "metrics"), fields, read)
+    }
+
+    fn logged_models<'a>(&'a self, of: &'a Experiment) -> Pages<'a, LoggedModel> {
+        let fields = json!({ "experiment_ids": [of.id], "max_results": MODELS });
+        let read = |_: &Server, found: &Value| {
+            Ok(json::list(found).map(json::logged_model).collect::<Vec<_>>())
+        };
+        let pages = self.search((Method::Post, "logged-models/search", "models"), fields, read);
+        // Servers before MLflow 3 have none.
+        let pages = pages.map(|page| match page {
+            Err(error) if error.is_absent() => Ok(Vec::new()),
+            page => page,
+        });
+        Box::pin(pages)
+    }
+
+    fn registered_models(&self) -> Pages<'_, RegisteredModel> {
+        let prompts = format!("tags.`{IS_PROMPT}` = 'true'");
+        Box::pin(self.models_where(None).chain(self.models_where(Some(prompts))))
+    }
+
+    fn versions<'a>(&'a self, model: &'a str) -> Fut<'a, Vec<Version>> {
+        Box::pin(self.versions_of(model))
+    }
+
+    fn files<'a>(&'a self, place: &'a Place) -> Fut<'a, Vec<FileInfo>> {
+        Box::pin(self.list_files(place))
+    }
+
+    fn open<'a>(&'a self, place: &'a Place, path: &'a str) -> Fut<'a, Content> {
+        Box::pin(self.open_file(place, path))
+    }
+
+    fn known_sum<'a>(&'a self, place: &'a Place, path: &'a str) -> Fut<'a, Option<String>> {
+        Box::pin(self.sum_of_file(place, path))
+    }
+}
+
+/// An id that an answer says.
+pub(super) fn id_of(answer: &Value, at: &[&str]) -> Result<String> {
+    let found = at.iter().fold(answer, |value, part| &value[*part]);
+    match text(found) {
+        id if id.is_empty() => {
+            Err(Error::odd(at.join("."), "the server made something and gave it no id"))
+        }
+        id => Ok(id),
+    }
+}

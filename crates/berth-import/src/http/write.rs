@@ -1,0 +1,325 @@
+//! Writing to a server.
+
+use super::Server;
+use super::json::{self, of_pairs, some_text, value_of};
+use super::read::id_of;
+use crate::error::{Error, Result};
+use crate::model::{
+    Content, Dataset, Experiment, LoggedModel, Metric, ModelMetric, Owner, Pairs, Place,
+    RegisteredModel,
+};
+use crate::sink::{Cuts, NewRun, NewVersion, Sink, Target};
+use crate::source::Fut;
+use crate::tags;
+use berth_api::routes::Method;
+use serde_json::{Value, json};
+
+/// Data sets of one request: each may be described by megabytes.
+const DATASET_BYTES: usize = 8 << 20;
+
+impl Server {
+    async fn experiment_named(&self, name: &str) -> Result<Option<Experiment>> {
+        let asked = json!({ "experiment_name": name });
+        match self.ask((Method::Get, "experiments/get-by-name"), &asked).await {
+            Ok(found) => Ok(Some(json::experiment(&found["experiment"]))),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn new_experiment(&self, name: &str, tags: Pairs) -> Result<Experiment> {
+        let fields = json!({ "name": name, "tags": of_pairs(&tags) });
+        let find = || async { Ok(self.experiment_named(name).await?.is_some()) };
+        match self.make("experiments/create", &fields, find).await {
+            Err(error) if !error.is_there_already() => return Err(error),
+            _ => {}
+        }
+        let found = self.experiment_named(name).await?;
+        found.ok_or_else(|| Error::Absent(format!("experiment {name} was made and is not there")))
+    }
+
+    /// The run that was made from one of the source, if there is one.
+    async fn run_of(&self, experiment: &str, source: &str) -> Result<Option<Value>> {
+        let fields = json!({
+            "experiment_ids": [experiment],
+            "run_view_type": "ALL",
+            "filter": format!("tags.`{}` = '{source}'", tags::RUN),
+            "max_results": 1,
+        });
+        let mut found = self.ask((Method::Post, "runs/search"), &fields).await?;
+        Ok(found["runs"].get_mut(0).map(Value::take))
+    }
+
+    async fn new_run(&self, of: &Experiment, new: NewRun<'_>) -> Result<Target> {
+        let mut fields = json!({
+            "experiment_id": of.id,
+            "user_id": new.user,
+            "start_time": new.start,
+            "tags": of_pairs(&new.tags),
+        });
+        if !new.name.is_empty() {
+            fields["run_name"] = json!(new.name);
+        }
+        let find = || async { Ok(self.run_of(&of.id, new.id).await?.is_some()) };
+        let made = self.make("runs/create", &fields, find).await?.map(|made| made["run"].clone());
+        let made = match made {
+            Some(made) => made,
+            None => self.run_of(&of.id, new.id).await?.unwrap_or_default(),
+        };
+        let id = id_of(&made, &["info", "run_id"])?;
+        let uri = json::text(&made["info"]["artifact_uri"]);
+        let place = Place { uri, owner: Owner::Run(id.clone()) };
+        Ok(Target { experiment: of.id.clone(), id, place })
+    }
+
+    async fn batch(&self, run: &str, list: &str, items: Value) -> Result<()> {
+        let fields = json!({ "run_id": run, list: items });
+        self.ask((Method::Post, "runs/log-batch"), &fields).await.map(drop)
+    }
+
+    async fn datasets(&self, run: &str, datasets: &[Dataset]) -> Result<()> {
+        let mut rest = datasets;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let size = |one: &Dataset| {
+                let texts = [&one.schema, &one.profile].into_iter().flatten().map(String::len);
+                texts.sum::<usize>() + one.source.len()
+            };
+            let fits = rest.iter().take_while(|one| {
+                bytes += size(one);
+                bytes <= DATASET_BYTES
+            });
+            let (some, after) = rest.split_at(fits.count().clamp(1, rest.len().min(100)));
+            rest = after;
+            let some: Value = some.iter().map(json::of_dataset).collect();
+            let fields = json!({ "run_id": run, "datasets": some });
+            self.ask((Method::Post, "runs/log-inputs"), &fields).await?;
+        }
+        Ok(())
+    }
+
+    async fn models(&self, run: &str, reads: &[String], makes: &[(String, i64)]) -> Result<()> {
+        if !reads.is_empty() {
+            let models: Value = reads.iter().map(|id| json!({ "model_id": id })).collect();
+            let fields = json!({ "run_id": run, "models": models });
+            self.ask((Method::Post, "runs/log-inputs"), &fields).await?;
+        }
+        if !makes.is_empty() {
+            let models: Value =
+                makes.iter().map(|(id, step)| json!({ "model_id": id, "step": step })).collect();
+            let fields = json!({ "run_id": run, "models": models });
+            self.ask((Method::Post, "runs/outputs"), &fields).await?;
+        }
+        Ok(())
+    }
+
+    async fn logged_model_of(&self, experiment: &str, source: &str) -> Result<Option<Value>> {
+        let fields = json!({
+            "experiment_ids": [experiment],
+            "filter": format!("tags.`{}` = '{source}'", tags::MODEL),
+            "max_results": 1,
+        });
+        let mut found = self.ask((Method::Post, "logged-models/search"), &fields).await?;
+        Ok(found["models"].get_mut(0).map(Value::take))
+    }
+
+    async fn new_logged_model(
+        &self,
+        of: &Experiment,
+        model: &LoggedModel,
+        run: Option<&str>,
+        tags: Pairs,
+    ) -> Result<(String, Place)> {
+        let fields = json!({
+            "experiment_id": of.id,
+            "name": model.name,
+            "model_type": model.model_type,
+            "source_run_id": run,
+            "params": of_pairs(&model.params),
+            "tags": of_pairs(&tags),
+        });
+        let find = || async { Ok(self.logged_model_of(&of.id, &model.id).await?.is_some()) };
+        let made =
+            self.make("logged-models", &fields, find).await?.map(|made| made["model"].clone());
+        let made = match made {
+            Some(made) => made,
+            None => self.logged_model_of(&of.id, &model.id).await?.unwrap_or_default(),
+        };
+        let id = id_of(&made, &["info", "model_id"])?;
+        let uri = json::text(&made["info"]["artifact_uri"]);
+        Ok((id.clone(), Place { uri, owner: Owner::Model(id) }))
+    }
+
+    async fn end_model(&self, model: &str, status: &str, tags: Pairs) -> Result<()> {
+        let status = match status {
+            "READY" => Some("LOGGED_MODEL_READY"),
+            "FAILED" => Some("LOGGED_MODEL_UPLOAD_FAILED"),
+            _ => None,
+        };
+        let path = format!("logged-models/{model}");
+        if let Some(status) = status {
+            let fields = json!({ "model_id": model, "status": status });
+            self.ask((Method::Patch, &path), &fields).await?;
+        }
+        let fields = json!({ "model_id": model, "tags": of_pairs(&tags) });
+        self.ask((Method::Patch, &format!("{path}/tags")), &fields).await.map(drop)
+    }
+}
+
+impl Sink for Server {
+    fn cuts(&self) -> Cuts {
+        Cuts { param: 6000, tag: 8000, name: 250 }
+    }
+
+    fn create_experiment<'a>(
+        &'a self,
+        name: &'a str,
+        _id: &'a str,
+        tags: Pairs,
+    ) -> Fut<'a, Experiment> {
+        Box::pin(self.new_experiment(name, tags))
+    }
+
+    fn tag_experiment<'a>(&'a self, of: &'a Experiment, tags: &'a Pairs) -> Fut<'a, ()> {
+        Box::pin(async move {
+            for (key, value) in tags {
+                let fields = json!({ "experiment_id": of.id, "key": key, "value": value });
+                self.ask((Method::Post, "experiments/set-experiment-tag"), &fields).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn delete_experiment<'a>(&'a self, of: &'a Experiment) -> Fut<'a, ()> {
+        Box::pin(async move {
+            let fields = json!({ "experiment_id": of.id });
+            match self.ask((Method::Post, "experiments/delete"), &fields).await {
+                Err(error) if !error.is_absent() => Err(error),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn create_run<'a>(&'a self, of: &'a Experiment, new: NewRun<'a>) -> Fut<'a, Target> {
+        Box::pin(self.new_run(of, new))
+    }
+
+    fn log_points<'a>(&'a self, run: &'a Target, metrics: &'a [Metric]) -> Fut<'a, ()> {
+        let item = |one: &Metric| {
+            json!({
+                "key": one.key,
+                "value": value_of(&one.point),
+                "timestamp": one.point.timestamp,
+                "step": one.point.step,
+            })
+        };
+        Box::pin(self.batch(&run.id, "metrics", metrics.iter().map(item).collect()))
+    }
+
+    fn log_params<'a>(&'a self, run: &'a Target, params: &'a [(String, String)]) -> Fut<'a, ()> {
+        Box::pin(self.batch(&run.id, "params", of_pairs(params)))
+    }
+
+    fn log_tags<'a>(&'a self, run: &'a Target, tags: &'a [(String, String)]) -> Fut<'a, ()> {
+        Box::pin(self.batch(&run.id, "tags", of_pairs(tags)))
+    }
+
+    fn log_datasets<'a>(&'a self, run: &'a Target, datasets: &'a [Dataset]) -> Fut<'a, ()> {
+        Box::pin(self.datasets(&run.id, datasets))
+    }
+
+    fn log_models<'a>(
+        &'a self,
+        run: &'a Target,
+        reads: &'a [String],
+        makes: &'a [(String, i64)],
+    ) -> Fut<'a, ()> {
+        Box::pin(self.models(&run.id, reads, makes))
+    }
+
+    fn end_run<'a>(&'a self, run: &'a Target, status: &'a str, end: Option<i64>) -> Fut<'a, ()> {
+        Box::pin(async move {
+            let fields = json!({ "run_id": run.id, "status": status, "end_time": end });
+            self.ask((Method::Post, "runs/update"), &fields).await.map(drop)
+        })
+    }
+
+    fn delete_run<'a>(&'a self, run: &'a Target) -> Fut<'a, ()> {
+        Box::pin(async move {
+            let fields = json!({ "run_id": run.id });
+            self.ask((Method::Post, "runs/delete"), &fields).await.map(drop)
+        })
+    }
+
+    fn create_logged_model<'a>(
+        &'a self,
+        of: &'a Experiment,
+        model: &'a LoggedModel,
+        run: Option<&'a str>,
+        tags: Pairs,
+    ) -> Fut<'a, (String, Place)> {
+        Box::pin(self.new_logged_model(of, model, run, tags))
+    }
+
+    fn log_model_metrics<'a>(
+        &'a self,
+        (_, model): (&'a Experiment, &'a str),
+        run: &'a str,
+        metrics: &'a [ModelMetric],
+    ) -> Fut<'a, ()> {
+        let item = |one: &ModelMetric| {
+            let mut item = json!({
+                "key": one.key,
+                "value": value_of(&one.point),
+                "timestamp": one.point.timestamp,
+                "step": one.point.step,
+                "model_id": model,
+            });
+            if let Some(name) = some_text(&json!(one.dataset_name)) {
+                item["dataset_name"] = json!(name);
+                item["dataset_digest"] = json!(one.dataset_digest);
+            }
+            item
+        };
+        Box::pin(self.batch(run, "metrics", metrics.iter().map(item).collect()))
+    }
+
+    fn end_logged_model<'a>(
+        &'a self,
+        (_, model): (&'a Experiment, &'a str),
+        status: &'a str,
+        tags: Pairs,
+    ) -> Fut<'a, ()> {
+        Box::pin(self.end_model(model, status, tags))
+    }
+
+    fn create_registered_model<'a>(
+        &'a self,
+        name: &'a str,
+        model: &'a RegisteredModel,
+        tags: Pairs,
+    ) -> Fut<'a, ()> {
+        Box::pin(self.new_registered_model(name, model, tags))
+    }
+
+    fn create_version<'a>(&'a self, new: NewVersion<'a>) -> Fut<'a, u64> {
+        Box::pin(self.new_version(new))
+    }
+
+    fn set_stage<'a>(&'a self, model: &'a str, version: u64, stage: &'a str) -> Fut<'a, ()> {
+        Box::pin(self.stage(model, version, stage))
+    }
+
+    fn set_alias<'a>(&'a self, model: &'a str, alias: &'a str, version: u64) -> Fut<'a, ()> {
+        Box::pin(self.alias(model, alias, version))
+    }
+
+    fn put<'a>(
+        &'a self,
+        place: &'a Place,
+        path: &'a str,
+        open: &'a (dyn Fn() -> Fut<'a, Content> + 'a),
+    ) -> Fut<'a, ()> {
+        Box::pin(self.put_file(place, path, open))
+    }
+}
