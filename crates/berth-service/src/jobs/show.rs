@@ -235,3 +235,45 @@ fn lease(row: &LeaseRow) -> wire::Lease {
 fn lease_name(id: LeaseId) -> String {
     format!("{}/{}#{}", id.job, id.task, id.attempt)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::Micros;
+
+    fn lease(task: u32, kind: wire::ExitKind, text: &str) -> LeaseRow {
+        let exit = wire::Exit { kind, code: None, signal: None, rank: None, text: text.to_owned() };
+        LeaseRow {
+            id: LeaseId { job: JobId::new(1), task, attempt: 0 },
+            node: "n1".to_owned(),
+            slices: "[]".to_owned(),
+            price: Micros::ZERO,
+            opened: Time(0),
+            started: Some(Time(1)),
+            closed: Some(Time(2)),
+            outcome: None,
+            exit: serde_json::to_string(&exit).ok(),
+            cost: Micros::ZERO,
+            stop_at: None,
+            stop: None,
+        }
+    }
+
+    #[test]
+    fn an_attempt_shows_the_end_of_the_task_that_failed_and_not_of_those_that_had_to_stop() {
+        use wire::ExitKind::{Done, Failed, Stopped};
+        let rows = [
+            lease(0, Done, "done"),
+            lease(1, Stopped, "was stopped because another of its tasks failed"),
+            lease(2, Failed, "failed with exit code 3"),
+        ];
+        let text =
+            |rows: &[LeaseRow]| attempts(rows)[0].exit.as_ref().map(|exit| exit.text.clone());
+        assert_eq!(text(&rows).as_deref(), Some("failed with exit code 3"));
+        assert_eq!(
+            text(&rows[..2]).as_deref(),
+            Some("was stopped because another of its tasks failed")
+        );
+        assert_eq!(text(&rows[..1]).as_deref(), Some("done"));
+    }
+}

@@ -50,6 +50,18 @@ jobs:
 }
 
 #[test]
+fn an_array_that_can_never_be_waited_for_is_told_by_name_too() {
+    let case = world(&format!(
+        "{TWO}
+jobs:
+  - {{name: sweep, id: 5, array: 0-1, groups: [{{gpus: 1}}]}}
+  - {{name: j, id: 6, after: {{ok: [5]}}, groups: [{{gpus: 1}}]}}
+"
+    ));
+    case.then(Event::JobCancelled { job: JobId::new(5) }).waits("j", &["dependency-never: waiting for sweep (job 5) to succeed, which can no longer happen; stop it, or submit it without that dependency"]);
+}
+
+#[test]
 fn a_singleton_waits_for_the_first_of_its_name() {
     world(&format!(
         "{TWO}
