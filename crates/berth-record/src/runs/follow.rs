@@ -28,10 +28,12 @@ const GATHER: Duration = Duration::from_millis(100);
 const SAVE: Span = Span::secs(10);
 /// Events after which it is written although none of them mattered.
 const SAVE_EVENTS: u64 = 2_000;
-/// Jobs to look at again. Where there are more, the log waits.
+/// Jobs to try again. Where there are more, the log waits.
 const MOST_AGAIN: usize = 1_000;
 /// The energy of the last minute is written that late.
 const LATE: Span = Span::secs(90);
+/// Jobs whose last figures are waited for.
+const MOST_LATE: usize = 100_000;
 /// Between two tries with a job.
 const RETRY: Span = Span::secs(5);
 const LONGEST_RETRY: Span = Span::mins(5);
@@ -56,6 +58,7 @@ pub fn begin(runs: Runs) -> JoinHandle<()> {
             saved_at: clock::now(),
             position,
             due: BTreeSet::new(),
+            late: BTreeMap::new(),
             tries: BTreeMap::new(),
             runs,
         };
@@ -66,15 +69,16 @@ pub fn begin(runs: Runs) -> JoinHandle<()> {
     })
 }
 
-/// A server that has never kept runs begins with the jobs that run now.
+/// A server that has never kept runs begins with the jobs that run now. Where it begins is durable
+/// before it does: a server that is killed at once goes on from there.
 async fn start(runs: &Runs) -> Result<Position, Fault> {
-    match Position::load(&runs.service).await? {
-        Some(position) => Ok(position),
-        None => {
-            let seq = runs.service.store.last_seq().await?;
-            Ok(Position { seq, ..Position::default() })
-        }
+    if let Some(position) = Position::load(&runs.service).await? {
+        return Ok(position);
     }
+    let seq = runs.service.store.last_seq().await?;
+    let position = Position { seq, ..Position::default() };
+    position.save(&runs.service).await?;
+    Ok(position)
 }
 
 struct Follower {
@@ -84,6 +88,8 @@ struct Follower {
     saved_at: Time,
     /// Jobs that run, by when their figures are looked at next.
     due: BTreeSet<(Time, JobId)>,
+    /// Jobs that have ended, by when their last figures are there.
+    late: BTreeMap<JobId, Time>,
     /// How often in a row a job could not be followed.
     tries: BTreeMap<JobId, u32>,
 }
@@ -117,7 +123,8 @@ impl Follower {
             return;
         }
         let soonest = self.due.first().map(|(at, _)| *at);
-        let soonest = soonest.into_iter().chain(self.position.again.values().copied()).min();
+        let again = self.position.again.values().chain(self.late.values());
+        let soonest = soonest.into_iter().chain(again.copied()).min();
         let wait = soonest.map_or(LOOK, |at| {
             let left = (at - clock::now()).0.max(0).unsigned_abs();
             LOOK.min(Duration::from_millis(left))
@@ -160,12 +167,10 @@ impl Follower {
 
     async fn look_again(&mut self) {
         let now = clock::now();
-        let due = self.position.again.iter().filter(|(_, at)| **at <= now);
-        let due: Vec<JobId> = due.map(|(job, _)| *job).collect();
-        for job in &due {
-            self.position.again.remove(job);
-        }
-        self.look(due).await;
+        let again = self.position.again.extract_if(.., |_, at| *at <= now);
+        let mut due: BTreeSet<JobId> = again.map(|(job, _)| job).collect();
+        due.extend(self.late.extract_if(.., |_, at| *at <= now).map(|(job, _)| job));
+        self.look(due.into_iter().collect()).await;
     }
 
     async fn look_at_due(&mut self) {
@@ -209,8 +214,8 @@ impl Follower {
                 self.due.retain(|(_, other)| *other != job);
                 self.due.insert((now + pause, job));
             }
-            Next::Ended(at) if now < at + LATE => {
-                self.position.again.insert(job, at + LATE);
+            Next::Ended(at) if now < at + LATE && self.late.len() < MOST_LATE => {
+                self.late.insert(job, at + LATE);
             }
             Next::Ended(_) => {}
         }
@@ -233,8 +238,15 @@ impl Follower {
         let (seq, saved) = (self.position.seq, self.saved.seq);
         let matters = self.position.again != self.saved.again || seq >= saved + SAVE_EVENTS;
         let is_due = now - self.saved_at >= SAVE;
-        if is_due && matters && self.position.save(&self.runs.service).await {
-            self.saved = self.position.clone();
+        if is_due && matters {
+            match self.position.save(&self.runs.service).await {
+                Ok(()) => self.saved = self.position.clone(),
+                // What was done since is done again after a crash.
+                Err(fault) => {
+                    let why = &fault.0.detail;
+                    tracing::debug!(why, "how far runs follow their jobs was not written");
+                }
+            }
         }
         if is_due {
             self.saved_at = now;

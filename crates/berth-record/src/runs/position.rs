@@ -2,7 +2,7 @@
 
 use berth_engine::Write;
 use berth_model::{JobId, Time};
-use berth_service::Service;
+use berth_service::{Fault, Service};
 use berth_store::{Batch, SettingRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const NAME: &str = "record.runs";
 pub struct Position {
     /// The last event that was followed.
     pub seq: u64,
-    /// Jobs to look at once more, and when: their last figures come late, or something failed.
+    /// Jobs whose runs could not be brought up to date, and when that is tried again.
     #[serde(default)]
     pub again: BTreeMap<JobId, Time>,
 }
@@ -26,17 +26,26 @@ impl Position {
         Ok(row.and_then(|row| serde_json::from_str(&row.value).ok()))
     }
 
-    /// Whether it is durable now.
-    pub async fn save(&self, service: &Service) -> bool {
+    /// It is durable then.
+    pub async fn save(&self, service: &Service) -> Result<(), Fault> {
         let value = serde_json::to_string(self).expect("numbers are JSON");
         let mut documents = Batch::default();
         documents.put(&SettingRow { name: NAME.to_owned(), value });
-        match service.engine.write(Write::unnoted(documents)).await {
-            Ok(_) => true,
-            Err(error) => {
-                tracing::debug!(%error, "how far runs follow their jobs was not written");
-                false
-            }
-        }
+        service.engine.write(Write::unnoted(documents)).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_comes_back_with_jobs_and_elements() {
+        let again =
+            BTreeMap::from([(JobId::new(17), Time(5)), (JobId::new(18).element(3), Time(6))]);
+        let position = Position { seq: 7, again };
+        let text = serde_json::to_string(&position).unwrap();
+        assert_eq!(serde_json::from_str::<Position>(&text).unwrap(), position, "{text}");
     }
 }
