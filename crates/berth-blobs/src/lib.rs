@@ -20,7 +20,7 @@ pub use address::{Address, Keys};
 pub use error::{Error, Result};
 pub use id::{BlobId, ParseBlobId, is_md5};
 pub use listed::Listed;
-pub use read::{Content, PIECE};
+pub use read::{Content, PIECE, of_file};
 pub use room::Room;
 pub use store::{Blobs, Options};
 pub use sums::Sums;

@@ -15,7 +15,8 @@ pub const PIECE: u64 = 256 << 10;
 /// A part of an object, piece by piece. Nothing is read before it is asked for.
 pub type Content = BoxStream<'static, io::Result<Bytes>>;
 
-pub(crate) fn of_file(file: File, range: Range<u64>) -> Content {
+/// A part of a file that is open.
+pub fn of_file(file: File, range: Range<u64>) -> Content {
     pieces(file, range).boxed()
 }
 
@@ -35,7 +36,7 @@ fn pieces(file: File, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>
             Ok::<_, io::Error>(bytes)
         });
         match read.await.unwrap_or_else(|why| Err(io::Error::other(why))) {
-            // A reader takes fewer bytes than were announced for an error.
+            // The file was cut shorter. Fewer bytes than announced must not pass for all of them.
             Ok(bytes) if bytes.is_empty() => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
             Ok(bytes) => {
                 let next = at + bytes.len() as u64;

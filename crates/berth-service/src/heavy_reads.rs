@@ -56,12 +56,24 @@ const SEARCH: &str = "search_logs";
 /// Searches that run at once.
 const SEARCHES: usize = 2;
 
+/// Searches for runs and models. Their database has connections of its own, of which one is left for
+/// what is quick.
+const TRACKED: &[&str] = &[
+    "search_runs",
+    "search_logged_models",
+    "search_registered_models",
+    "search_model_versions",
+    "search_datasets",
+];
+const TRACKED_AT_ONCE: usize = 3;
+
 /// Gives turns to heavy reads, fairly between users.
 #[derive(Debug, Clone)]
 pub struct HeavyReads {
     lists: Turns,
     verifying: Turns,
     searching: Turns,
+    tracked: Turns,
     refused: Arc<AtomicU64>,
     longest_wait: Duration,
 }
@@ -143,6 +155,7 @@ impl HeavyReads {
             lists: Turns::new(AT_ONCE, AT_ONCE_PER_USER),
             verifying: Turns::new(1, 1),
             searching: Turns::new(SEARCHES, 1),
+            tracked: Turns::new(TRACKED_AT_ONCE, AT_ONCE_PER_USER),
             refused: Arc::default(),
             longest_wait,
         }
@@ -155,6 +168,7 @@ impl HeavyReads {
             VERIFY => &self.verifying,
             SEARCH => &self.searching,
             route if ROUTES.contains(&route) => &self.lists,
+            route if TRACKED.contains(&route) => &self.tracked,
             _ => return Ok(None),
         };
         let turn = tokio::time::timeout(self.longest_wait, turns.take(user)).await;

@@ -1,4 +1,4 @@
-//! Connections, what has to be said on each, and the shape of the tables in numbered steps.
+//! Connections with their settings, and the shape of the tables in numbered steps.
 
 use crate::error::OpenError;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
@@ -24,7 +24,7 @@ pub struct Options {
     pub readers: u32,
     /// How long a reader waits for a connection.
     pub acquire_timeout: Duration,
-    /// How long another server that leads no more has to leave.
+    /// How long a server that no longer leads has to let go of the lock.
     pub lock_timeout: Duration,
 }
 
@@ -66,7 +66,7 @@ enum Use {
     Writing,
 }
 
-/// What has to be said on every new connection. A commit is durable when it returns.
+/// Sets up a new connection. A commit is durable when it returns.
 async fn prepare(connection: &mut AnyConnection, backend: Backend, use_: Use) -> sqlx::Result<()> {
     let sql = match (backend, use_) {
         (Backend::Sqlite, Use::Writing) => {

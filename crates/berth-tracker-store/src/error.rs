@@ -26,8 +26,36 @@ pub enum OpenError {
     Unreadable { database: String, why: String },
 }
 
-/// What a request is told: the details are for the server's log.
+/// A request reads more bytes than that at once.
+#[derive(Debug, thiserror::Error)]
+#[error("more than {0} bytes are read at once")]
+pub(crate) struct TooLarge(pub usize);
+
+impl TooLarge {
+    pub fn error(bytes: usize) -> sqlx::Error {
+        sqlx::Error::Configuration(Box::new(TooLarge(bytes)))
+    }
+}
+
+fn too_large(error: &sqlx::Error) -> Option<&TooLarge> {
+    match error {
+        sqlx::Error::Configuration(inner) => inner.downcast_ref(),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_too_large(error: &sqlx::Error) -> bool {
+    too_large(error).is_some()
+}
+
+/// The error of a request. The details go into the server's log.
 pub(crate) fn failed(action: &str, error: &sqlx::Error) -> Error {
+    if let Some(TooLarge(bytes)) = too_large(error) {
+        let most = bytes >> 20;
+        return Error::over_limit(format!(
+            "The request reads more than {most} MiB at once; ask for fewer runs, or name one model"
+        ));
+    }
     tracing::error!(action, error = error.to_string(), "the tracking database failed");
     let is_full = error.to_string().contains("disk is full")
         || error.as_database_error().and_then(|of| of.code()).is_some_and(|code| code == "53100");

@@ -1,7 +1,7 @@
-//! What is tracked, in tables of its own: a SQLite file beside the server's database, or a schema of
-//! the server's PostgreSQL database. The statements are the same for both.
+//! The store of experiments, runs and models, in tables of its own: a SQLite file beside the server's
+//! database, or a schema of the server's PostgreSQL database. The statements are the same for both.
 //!
-//! One writer carries out changes in groups: it takes whatever has arrived into one transaction, and
+//! One writer carries out changes in groups: it takes all that have arrived into one transaction, and
 //! answers each request after the commit. Readers read beside it.
 //!
 //! Deliberately absent: rights, and what names and values may be. Those are `berth-tracker`'s.

@@ -61,6 +61,10 @@ impl Memory {
         }
     }
 
+    pub fn forget_heads(&self) {
+        write(&self.heads).clear();
+    }
+
     pub fn forget_head(&self, id: &str) {
         write(&self.heads).remove(id);
     }

@@ -1,7 +1,7 @@
 //! Reading documents and runs.
 
 use crate::database::Backend;
-use crate::error::failed;
+use crate::error::{TooLarge, failed};
 use crate::memory::Memory;
 use crate::rows::{Bind, arguments, numbers};
 use crate::writer::{Removal, removal};
@@ -9,6 +9,7 @@ use berth_tracker::{
     Dataset, DatasetSummary, DocKey, Error, Input, Kind, Latest, Load, ModelMetric, Point, ReadBy,
     Run, RunHead, RunModel, pairs_of_json,
 };
+use futures_util::TryStreamExt;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row, query, query_with};
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 
 /// Numbers in one statement.
 const MOST_NUMBERS: usize = 1000;
+/// Bytes of documents, or of runs, that are read at once.
+const MOST_BYTES: usize = 256 << 20;
 
 fn kind(number: i64) -> Option<Kind> {
     use Kind::{Experiment, LoggedModel, ModelVersion, RegisteredModel, Webhook};
@@ -35,6 +38,7 @@ fn doc(row: &AnyRow) -> sqlx::Result<(DocKey, String)> {
     Ok((key, row.try_get(4)?))
 }
 
+/// Documents of a scope, a name or a number. What one request reads fits into memory.
 pub(crate) async fn docs_of(
     connection: &mut AnyConnection,
     backend: Backend,
@@ -53,8 +57,17 @@ pub(crate) async fn docs_of(
     }
     sql.push_str(" ORDER BY name, sub");
     let sql = AssertSqlSafe(backend.sql_of(sql));
-    let rows = query_with(sql, arguments(binds)).fetch_all(connection).await?;
-    rows.iter().map(doc).collect()
+    let mut rows = query_with(sql, arguments(binds)).fetch(connection);
+    let (mut docs, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.try_next().await? {
+        let (key, doc) = doc(&row)?;
+        bytes += doc.len();
+        if bytes > MOST_BYTES {
+            return Err(TooLarge::error(MOST_BYTES));
+        }
+        docs.push((key, doc));
+    }
+    Ok(docs)
 }
 
 /// All experiments, which are kept in memory.
@@ -147,13 +160,41 @@ impl Reader<'_> {
         sql: &'static str,
         runs: &[i64],
     ) -> sqlx::Result<Vec<AnyRow>> {
-        if let [one] = runs {
-            // One statement that is prepared once.
-            let sql = AssertSqlSafe(self.backend.sql_of(sql.replace("{}", "?")));
-            return query_with(sql, arguments(vec![Bind::Int(*one)])).fetch_all(connection).await;
+        let mut all = Vec::new();
+        let keep = |row: AnyRow| {
+            all.push(row);
+            Ok(0)
+        };
+        self.each_of_runs(connection, (sql, runs), &mut 0, keep).await?;
+        Ok(all)
+    }
+
+    /// Goes through the rows of some runs. `take` says how many bytes it has kept of a row.
+    async fn each_of_runs(
+        &self,
+        connection: &mut AnyConnection,
+        (sql, runs): (&'static str, &[i64]),
+        bytes: &mut usize,
+        mut take: impl FnMut(AnyRow) -> sqlx::Result<usize>,
+    ) -> sqlx::Result<()> {
+        let mut rows = match runs {
+            [one] => {
+                // One statement that is prepared once.
+                let sql = AssertSqlSafe(self.backend.sql_of(sql.replace("{}", "?")));
+                query_with(sql, arguments(vec![Bind::Int(*one)])).fetch(connection)
+            }
+            several => {
+                let sql = AssertSqlSafe(sql.replace("{}", &numbers(several)));
+                query_with(sql, arguments(Vec::new())).persistent(false).fetch(connection)
+            }
+        };
+        while let Some(row) = rows.try_next().await? {
+            *bytes += take(row)?;
+            if *bytes > MOST_BYTES {
+                return Err(TooLarge::error(MOST_BYTES));
+            }
         }
-        let sql = AssertSqlSafe(sql.replace("{}", &numbers(runs)));
-        query(sql).persistent(false).fetch_all(connection).await
+        Ok(())
     }
 
     async fn some_runs(
@@ -173,17 +214,26 @@ impl Reader<'_> {
             runs.insert(run.no, run);
         }
         let sql = "SELECT run, key, value FROM params WHERE run IN ({}) ORDER BY run, key";
-        for row in self.of_runs(connection, sql, wanted).await? {
+        let mut bytes = 0;
+        let keep = |row: AnyRow| {
+            let (key, value): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+            let kept = key.len() + value.len();
             if let Some(run) = runs.get_mut(&row.try_get(0)?) {
-                run.params.push((row.try_get(1)?, row.try_get(2)?));
+                run.params.push((key, value));
             }
-        }
+            Ok(kept)
+        };
+        self.each_of_runs(connection, (sql, wanted), &mut bytes, keep).await?;
         let sql = "SELECT run, key, value FROM tags WHERE run IN ({}) ORDER BY run, key";
-        for row in self.of_runs(connection, sql, wanted).await? {
+        let keep = |row: AnyRow| {
+            let (key, value): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+            let kept = key.len() + value.len();
             if let Some(run) = runs.get_mut(&row.try_get(0)?) {
-                run.tags.push((row.try_get(1)?, row.try_get(2)?));
+                run.tags.push((key, value));
             }
-        }
+            Ok(kept)
+        };
+        self.each_of_runs(connection, (sql, wanted), &mut bytes, keep).await?;
         let sql =
             "SELECT run, key, step, at, value FROM latest WHERE run IN ({}) ORDER BY run, key";
         let rows = self.of_runs(connection, sql, wanted).await?;
@@ -195,7 +245,7 @@ impl Reader<'_> {
             }
         }
         if !with_inputs.is_empty() {
-            self.inputs(connection, &with_inputs, &mut runs).await?;
+            self.inputs(connection, &with_inputs, &mut runs, &mut bytes).await?;
         }
         Ok(wanted.iter().filter_map(|no| runs.remove(no)).collect())
     }
@@ -235,23 +285,22 @@ impl Reader<'_> {
         connection: &mut AnyConnection,
         of: &[i64],
         runs: &mut HashMap<i64, Run>,
+        bytes: &mut usize,
     ) -> sqlx::Result<()> {
         let sql = "SELECT r.run, r.tags, d.name, d.digest, d.source_type, d.source, d.schema_json, \
                    d.profile FROM run_datasets r JOIN datasets d ON d.no = r.dataset \
                    WHERE r.run IN ({}) ORDER BY r.run, r.dataset";
-        for row in self.of_runs(connection, sql, of).await? {
-            let Some(run) = runs.get_mut(&row.try_get(0)?) else { continue };
+        let keep = |row: AnyRow| {
             let tags: String = row.try_get(1)?;
-            let dataset = Dataset {
-                name: row.try_get(2)?,
-                digest: row.try_get(3)?,
-                source_type: row.try_get(4)?,
-                source: row.try_get(5)?,
-                schema: row.try_get(6)?,
-                profile: row.try_get(7)?,
-            };
-            run.datasets.push(Input { dataset, tags: pairs_of_json(&tags) });
-        }
+            let dataset = dataset(&row, 2)?;
+            let long = [&dataset.schema, &dataset.profile].into_iter().flatten();
+            let kept = tags.len() + dataset.source.len() + long.map(String::len).sum::<usize>();
+            if let Some(run) = runs.get_mut(&row.try_get(0)?) {
+                run.datasets.push(Input { dataset, tags: pairs_of_json(&tags) });
+            }
+            Ok(kept)
+        };
+        self.each_of_runs(connection, (sql, of), bytes, keep).await?;
         let sql = "SELECT run, output, model, step FROM run_models WHERE run IN ({}) \
                    ORDER BY run, output, model";
         for row in self.of_runs(connection, sql, of).await? {
@@ -342,6 +391,18 @@ fn run(row: &AnyRow) -> sqlx::Result<Run> {
         tags: Vec::new(),
         datasets: Vec::new(),
         models: Vec::new(),
+    })
+}
+
+/// A data set, from that column on.
+pub(crate) fn dataset(row: &AnyRow, from: usize) -> sqlx::Result<Dataset> {
+    Ok(Dataset {
+        name: row.try_get(from)?,
+        digest: row.try_get(from + 1)?,
+        source_type: row.try_get(from + 2)?,
+        source: row.try_get(from + 3)?,
+        schema: row.try_get(from + 4)?,
+        profile: row.try_get(from + 5)?,
     })
 }
 

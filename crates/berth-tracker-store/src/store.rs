@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 /// How long a change waits for room among those that wait, and for its commit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is tracked. It ends with [`close`](TrackingStore::close).
+/// The tables, with their writer and their readers. It ends with [`close`](TrackingStore::close).
 pub struct TrackingStore {
     database: Database,
     readers: AnyPool,

@@ -33,6 +33,7 @@ pub const USER: usize = 256;
 
 pub const RUNS_PAGE: usize = 1000;
 pub const RUNS_MOST: usize = 50_000;
+pub const EXPERIMENTS_PER_SEARCH: usize = 1_000;
 pub const HISTORY_PAGE: usize = 25_000;
 pub const CHART_RUNS: usize = 100;
 pub const CHART_SAMPLES: usize = 2500;
@@ -48,6 +49,7 @@ pub const TAGS_PER_RUN: u64 = 10_000;
 pub const DATASETS_PER_RUN: u64 = 2_000;
 pub const MODELS_PER_RUN: u64 = 10_000;
 pub const TAGS_PER_THING: usize = 1_000;
+pub const TAG_BYTES_PER_THING: usize = 4 << 20;
 pub const PARAMS_PER_MODEL: usize = 1_000;
 pub const LOGGED_MODELS_PER_EXPERIMENT: usize = 100_000;
 pub const METRICS_PER_MODEL: u64 = 10_000;

@@ -6,9 +6,10 @@ use super::group::Group;
 use super::{Applied, Writer};
 use crate::rows::{Bind, arguments, execute};
 use berth_tracker::{DocKey, Experiment, Kind, LoggedModel, ModelVersion, read};
+use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Row, query_with};
+use sqlx::{AnyConnection, AssertSqlSafe, Row, query, query_with};
 use std::collections::HashSet;
 
 /// Deleted runs that one turn looks at, and points that it removes.
@@ -171,8 +172,10 @@ impl Writer {
     async fn named(&mut self, connection: &mut AnyConnection) -> sqlx::Result<&HashSet<String>> {
         if self.named.is_none() {
             let mut named = HashSet::new();
-            let rows = self.all(connection, "SELECT doc FROM docs WHERE kind = 3", vec![]).await?;
-            for row in rows {
+            // All versions of all teams: one after the other is in memory.
+            let sql = query("SELECT doc FROM docs WHERE kind = 3");
+            let mut rows = sql.fetch(&mut *connection);
+            while let Some(row) = rows.try_next().await? {
                 let doc: String = row.try_get(0)?;
                 let Ok(version) = read::<ModelVersion>(&doc) else { continue };
                 // A source such as runs:/RUN/model, and the folder that follows from it.
@@ -182,6 +185,7 @@ impl Writer {
                 named.extend(version.run);
                 named.extend(version.model);
             }
+            drop(rows);
             let models: Vec<String> =
                 named.iter().filter(|id| id.starts_with("m-")).cloned().collect();
             for some in models.chunks(MOST_IDS) {

@@ -2,6 +2,7 @@
 
 use super::group::Group;
 use super::{Applied, Writer};
+use crate::error::{failed, is_too_large};
 use crate::read::docs_of;
 use crate::rows::{Bind, execute};
 use berth_tracker::{DocChange, DocKey, DocSet, Effect, Kind, read};
@@ -37,7 +38,13 @@ impl Writer {
     ) -> Applied {
         let mut docs = Vec::new();
         for load in &change.load {
-            docs.extend(docs_of(connection, self.backend(), load).await?);
+            match docs_of(connection, self.backend(), load).await {
+                // A failure would undo the changes that came with this one.
+                Err(error) if is_too_large(&error) => {
+                    return Ok(Err(failed("read documents", &error)));
+                }
+                found => docs.extend(found?),
+            }
         }
         let mut docs = DocSet::new(docs, self.next.experiment);
         let body = match (change.edit)(&mut docs) {

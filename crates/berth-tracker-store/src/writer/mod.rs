@@ -1,9 +1,10 @@
-//! The one that writes. It takes whatever has arrived into one transaction, and answers after the
+//! The writer. It takes all changes that have arrived into one transaction, and answers after the
 //! commit: under load a hundred requests share one wait for the disk.
 
 mod clean;
 mod docs;
 mod group;
+mod models;
 mod moves;
 mod runs;
 
@@ -11,6 +12,7 @@ use crate::database::{Backend, Database};
 use crate::error::failed;
 use crate::figures::Figures;
 use crate::memory::Memory;
+use crate::read::experiments;
 use berth_tracker::{Code, DocChange, Error, RunChange};
 pub(crate) use clean::removal;
 pub use clean::{Clean, Cleaned, Removal};
@@ -91,6 +93,8 @@ pub(crate) struct Writer {
     keys_of_experiment: HashMap<i64, u64>,
     runs_of_experiment: HashMap<i64, u64>,
     runs: HashMap<i64, RunState>,
+    /// At least as many metrics as each logged model has.
+    models: HashMap<String, u64>,
     /// Runs and logged models that versions of registered models name, once they were needed.
     named: Option<HashSet<String>>,
 }
@@ -113,6 +117,7 @@ impl Writer {
             keys_of_experiment: HashMap::new(),
             runs_of_experiment: HashMap::new(),
             runs: HashMap::new(),
+            models: HashMap::new(),
             named: None,
         })
     }
@@ -121,7 +126,7 @@ impl Writer {
         self.database.backend
     }
 
-    /// Writes until it is told to stop, or until no one is left who could ask it to.
+    /// Writes until a message stops it, or until all senders are gone.
     pub async fn run(mut self, mut changes: mpsc::Receiver<Message>) {
         let mut goes_on = true;
         while goes_on {
@@ -161,6 +166,9 @@ impl Writer {
         if self.runs.len() > MOST_RUNS {
             self.runs.clear();
         }
+        if self.models.len() > MOST_RUNS {
+            self.models.clear();
+        }
         if self.keys.len() > MOST_KEYS {
             self.keys.clear();
         }
@@ -170,7 +178,7 @@ impl Writer {
             Ok((replies, group)) => {
                 group.remember(&self.memory);
                 for (reply, answer) in replies.into_iter().zip(answers) {
-                    // Whoever asked may have hung up.
+                    // The caller may have hung up.
                     let _ = answer.send(reply);
                 }
                 let figures = &self.figures;
@@ -185,7 +193,7 @@ impl Writer {
             }
             Err(error) => {
                 Figures::add(&self.figures.failed_commits, 1);
-                let said = failed("write what is tracked", &error);
+                let said = failed("write a group of changes", &error);
                 for answer in answers {
                     let _ = answer.send(Err(said.clone()));
                 }
@@ -244,6 +252,14 @@ impl Writer {
         let locked = self.database.lock(&mut connection, Duration::from_secs(2)).await;
         locked.map_err(|error| sqlx::Error::Configuration(error.into()))?;
         self.next = Next::read(&mut connection).await?;
+        // A commit whose answer was lost may have been carried out.
+        self.memory.forget_heads();
+        for doc in experiments(&mut connection).await? {
+            match berth_tracker::read(&doc) {
+                Ok(experiment) => self.memory.put_experiment(experiment),
+                Err(error) => return Err(sqlx::Error::Decode(error.into())),
+            }
+        }
         Ok(connection)
     }
 
@@ -253,6 +269,7 @@ impl Writer {
         self.keys.clear();
         self.keys_of_experiment.clear();
         self.runs_of_experiment.clear();
+        self.models.clear();
         self.named = None;
         let read = match &mut self.connection {
             Some(connection) => Next::read(connection).await.ok(),

@@ -4,8 +4,9 @@
 use super::group::Group;
 use super::runs::{done, refused};
 use super::{Applied, Writer};
+use crate::read::dataset;
 use crate::rows::{Bind, arguments, execute};
-use berth_tracker::{Dataset, RunHead};
+use berth_tracker::RunHead;
 use sqlx::{AnyConnection, AssertSqlSafe, Row, query_with};
 
 impl Writer {
@@ -79,14 +80,7 @@ impl Writer {
         let rows = query_with(sql, arguments(vec![Bind::Int(run)]));
         for row in rows.fetch_all(&mut *connection).await? {
             let old: i64 = row.try_get(0)?;
-            let dataset = Dataset {
-                name: row.try_get(1)?,
-                digest: row.try_get(2)?,
-                source_type: row.try_get(3)?,
-                source: row.try_get(4)?,
-                schema: row.try_get(5)?,
-                profile: row.try_get(6)?,
-            };
+            let dataset = dataset(&row, 1)?;
             let new = self.dataset(connection, to, &dataset).await?;
             let sql = "UPDATE run_datasets SET dataset = ? WHERE run = ? AND dataset = ?";
             let binds = [new, run, old].map(Bind::Int).to_vec();

@@ -230,7 +230,7 @@ impl Writer {
         run: &RunHead,
         (metrics, params, tags): (Vec<Metric>, Pairs, Pairs),
     ) -> Applied {
-        // Whatever could be refused is looked at before anything is written.
+        // Checks everything that can be refused before it writes anything.
         if let Some(error) = self.inactive(connection, run).await? {
             return refused(error);
         }
@@ -239,6 +239,9 @@ impl Writer {
             Err(error) => return refused(error),
         };
         if let Some(error) = self.too_many_tags(connection, run, tags.len()).await? {
+            return refused(error);
+        }
+        if let Some(error) = self.too_many_of_models(connection, &metrics).await? {
             return refused(error);
         }
         let mut keys = Vec::with_capacity(metrics.len());

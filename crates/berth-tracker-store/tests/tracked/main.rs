@@ -3,6 +3,7 @@
 mod place;
 
 mod backup;
+mod bounds;
 mod clean;
 mod docs;
 mod runs;

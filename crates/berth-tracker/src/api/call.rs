@@ -3,13 +3,13 @@
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::fields::Fields;
-use crate::grammar::Things;
+use crate::grammar::{self, Clause, Entity, Order, Things};
 use crate::model::{DEFAULT_EXPERIMENT, Experiment, Run, RunHead};
 use crate::ports::{Actor, DocChange, DocKey, DocSet, Kind, Load, Right, Store};
-use crate::{encode, limits};
+use crate::{encode, limits, page};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A change that the audit log records.
@@ -256,20 +256,28 @@ pub fn checked_tags(
         limits::no_zero("value", &value)?;
         tags.insert(key, value);
     }
-    must_fit(tags.len())?;
+    must_fit(&tags)?;
     Ok(tags)
 }
 
 /// Puts a tag where there is room for it.
 pub fn put_tag(tags: &mut BTreeMap<String, String>, key: String, value: String) -> Result<()> {
     tags.insert(key, value);
-    must_fit(tags.len())
+    must_fit(tags)
 }
 
-fn must_fit(tags: usize) -> Result<()> {
-    if tags > limits::TAGS_PER_THING {
-        let most = limits::TAGS_PER_THING;
-        return Err(Error::over_limit(format!("There would be {tags} tags; there may be {most}")));
+/// A thing is read and written as a whole, with all its tags.
+fn must_fit(tags: &BTreeMap<String, String>) -> Result<()> {
+    let (number, most) = (tags.len(), limits::TAGS_PER_THING);
+    if number > most {
+        let said = format!("There would be {number} tags; there may be {most}");
+        return Err(Error::over_limit(said));
+    }
+    let bytes: usize = tags.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if bytes > limits::TAG_BYTES_PER_THING {
+        let most = limits::TAG_BYTES_PER_THING >> 20;
+        let said = format!("The tags would have {bytes} bytes; they may have {most} MiB together");
+        return Err(Error::over_limit(said));
     }
     Ok(())
 }
@@ -282,18 +290,59 @@ pub fn random_id() -> Result<String> {
     Ok(hex::encode(bytes))
 }
 
+/// A search as its request describes it.
+pub struct Search {
+    pub clauses: Vec<Clause>,
+    pub orders: Vec<Order>,
+    pub offset: u64,
+    /// Results of a page.
+    pub most: usize,
+}
+
+impl Search {
+    /// `usual` results are on a page unless the request says how many.
+    pub fn read(fields: &Fields, entity: Entity, usual: usize, most: usize) -> Result<Search> {
+        let filter = fields.text("filter")?.unwrap_or_default();
+        Ok(Search {
+            most: fields.max_results(usual, most)?,
+            offset: page::offset(fields.text("page_token")?.as_deref())?,
+            clauses: grammar::filter(entity, &filter)?,
+            orders: grammar::orders(entity, &fields.texts("order_by")?)?,
+        })
+    }
+
+    /// The page of the things that fit, in an order.
+    pub fn page<T: Things>(
+        &self,
+        found: Vec<T>,
+        order: impl Fn(&T, &T) -> std::cmp::Ordering,
+    ) -> (Vec<T>, Option<String>) {
+        select(found, &self.clauses, order, (self.offset, self.most))
+    }
+}
+
+/// The ids of the experiments that a search names, each once.
+pub fn searched_experiments(fields: &Fields) -> Result<BTreeSet<String>> {
+    let ids: BTreeSet<String> = fields.texts("experiment_ids")?.into_iter().collect();
+    let (found, most) = (ids.len(), limits::EXPERIMENTS_PER_SEARCH);
+    if found > most {
+        let said = format!("A search names at most {most} experiments; this one names {found}");
+        return Err(Error::invalid(said));
+    }
+    Ok(ids)
+}
+
 /// Keeps what a filter says, in an order, and cuts it to a page.
 pub fn select<T: Things>(
     mut found: Vec<T>,
-    clauses: &[crate::grammar::Clause],
+    clauses: &[Clause],
     order: impl Fn(&T, &T) -> std::cmp::Ordering,
     (offset, most): (u64, usize),
 ) -> (Vec<T>, Option<String>) {
-    found.retain(|one| crate::grammar::matches(one, clauses));
+    found.retain(|one| grammar::matches(one, clauses));
     found.sort_by(order);
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(found.len());
-    let rest = found.split_off(start);
-    crate::page::cut(rest, offset, most)
+    page::cut(found.split_off(start), offset, most)
 }
 
 /// An answer with a list, and the token of the next page.
@@ -303,4 +352,37 @@ pub fn listed(name: &str, items: Vec<Value>, next: Option<String>) -> Reply {
         out["next_page_token"] = json!(next);
     }
     Reply::json(&out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_a_thing_are_limited_in_number_and_in_bytes() {
+        let pairs = |number: usize, bytes: usize| {
+            (0..number).map(|n| (format!("key {n}"), "x".repeat(bytes))).collect()
+        };
+        let refused = |found: Result<BTreeMap<String, String>>| found.unwrap_err().code;
+        let most = limits::REGISTRY_TAG_VALUE;
+        assert!(checked_tags(pairs(limits::TAGS_PER_THING, 10), most).is_ok());
+        let more = checked_tags(pairs(limits::TAGS_PER_THING + 1, 10), most);
+        assert_eq!(refused(more), Code::LimitExceeded);
+        assert_eq!(refused(checked_tags(pairs(50, 100_000), most)), Code::LimitExceeded);
+        let mut tags = checked_tags(pairs(41, 100_000), most).unwrap();
+        let more = put_tag(&mut tags, "more".to_owned(), "x".repeat(100_000));
+        assert_eq!(more.unwrap_err().code, Code::LimitExceeded);
+    }
+
+    #[test]
+    fn a_search_names_each_experiment_once() {
+        let fields = |ids: Vec<String>| {
+            Fields::of_json(json!({ "experiment_ids": ids }).to_string().as_bytes()).unwrap()
+        };
+        let same = fields(vec!["1".to_owned(); 5_000]);
+        assert_eq!(searched_experiments(&same).unwrap().len(), 1);
+        let many = fields((0..=limits::EXPERIMENTS_PER_SEARCH).map(|n| n.to_string()).collect());
+        let code = searched_experiments(&many).unwrap_err().code;
+        assert_eq!(code, Code::InvalidParameterValue);
+    }
 }

@@ -1,12 +1,11 @@
 //! Experiments: making, finding, changing, deleting and sharing them.
 
-use super::call::{Call, Reply, checked_tags, listed, put_tag, select};
+use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
 use crate::encode;
 use crate::error::{Error, Result};
 use crate::grammar::{self, Entity, Field, Things};
 use crate::limits;
 use crate::model::{DEFAULT_EXPERIMENT, Experiment};
-use crate::page;
 use crate::ports::{DocSet, Effect, Right, View};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -124,12 +123,8 @@ impl Things for Found {
 }
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
-    let most = call.fields.max_results(limits::RUNS_PAGE, MOST_LISTED)?;
-    let offset = page::offset(call.fields.text("page_token")?.as_deref())?;
+    let search = Search::read(&call.fields, Entity::Experiment, limits::RUNS_PAGE, MOST_LISTED)?;
     let view = view(call.fields.text("view_type")?)?;
-    let filter = call.fields.text("filter")?.unwrap_or_default();
-    let clauses = grammar::filter(Entity::Experiment, &filter)?;
-    let orders = grammar::orders(Entity::Experiment, &call.fields.texts("order_by")?)?;
     let team = call.actor.team();
     if team.is_some() {
         call.default_experiment().await?;
@@ -149,11 +144,11 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
         };
         Found { id: of.no.to_string(), name, of }
     });
-    let order = |a: &Found, b: &Found| match orders.is_empty() {
+    let order = |a: &Found, b: &Found| match search.orders.is_empty() {
         true => b.of.created.cmp(&a.of.created).then(a.of.no.cmp(&b.of.no)),
-        false => by_orders(a, b, &orders),
+        false => by_orders(a, b, &search.orders),
     };
-    let (page, next) = select(found.collect(), &clauses, order, (offset, most));
+    let (page, next) = search.page(found.collect(), order);
     let items: Vec<Value> = page.iter().map(|one| encode::experiment(&one.of, team)).collect();
     Ok(listed("experiments", items, next))
 }

@@ -1,6 +1,6 @@
 //! Models that runs have logged.
 
-use super::call::{Call, Reply, checked_tags, listed, random_id, select};
+use super::call::{Call, Reply, checked_tags, listed, random_id, searched_experiments, select};
 use crate::encode;
 use crate::error::{Code, Error, Result};
 use crate::grammar::{self, Entity, Field, Order, Things};
@@ -279,7 +279,7 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     }
     let mut experiments = Vec::new();
     let mut found = Vec::new();
-    for id in fields.texts("experiment_ids")? {
+    for id in searched_experiments(fields)? {
         let experiment = match call.experiment(&id).await {
             Ok(experiment) => experiment,
             Err(error) if error.code == Code::DoesNotExist => continue,

@@ -1,6 +1,6 @@
 //! Registered models: making, finding, changing and deleting them, and their aliases.
 
-use super::call::{Call, Reply, checked_tags, listed, put_tag, select};
+use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
 use super::registered::{
     absent_model, absent_version, find_model, model_key, model_load, names_prompts, number, stage,
     target, version_key, versions_load, with_aliases,
@@ -11,7 +11,6 @@ use crate::event::Event;
 use crate::grammar::{self, Entity, Field, Things};
 use crate::limits;
 use crate::model::{ModelVersion, RegisteredModel, is_prompt};
-use crate::page;
 use crate::ports::{DocChange, DocSet, Kind, Load, Right, read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -206,25 +205,20 @@ impl Things for Found {
 }
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
-    let fields = &call.fields;
-    let most = fields.max_results(PAGE, MOST_PAGE)?;
-    let offset = page::offset(fields.text("page_token")?.as_deref())?;
-    let filter = fields.text("filter")?.unwrap_or_default();
-    let clauses = grammar::filter(Entity::RegisteredModel, &filter)?;
-    let orders = grammar::orders(Entity::RegisteredModel, &fields.texts("order_by")?)?;
+    let search = Search::read(&call.fields, Entity::RegisteredModel, PAGE, MOST_PAGE)?;
     let scope = call.team_for(Right::Read)?.to_owned();
     let load = Load { kind: Kind::RegisteredModel, scope, name: None, sub: None };
     let mut found = Vec::new();
     for (_, doc) in call.store.docs(load).await? {
         let model: RegisteredModel = read(&doc)?;
-        if names_prompts(&clauses) || !is_prompt(&model.tags) {
+        if names_prompts(&search.clauses) || !is_prompt(&model.tags) {
             found.push(Found(model));
         }
     }
     let order = |a: &Found, b: &Found| {
-        grammar::sort_by(a, b, &orders).then_with(|| a.0.name.cmp(&b.0.name))
+        grammar::sort_by(a, b, &search.orders).then_with(|| a.0.name.cmp(&b.0.name))
     };
-    let (page, next) = select(found, &clauses, order, (offset, most));
+    let (page, next) = search.page(found, order);
     let mut items: Vec<Value> = Vec::new();
     for Found(model) in &page {
         items.push(encode::registered_model(model, &newest(call, model).await?));

@@ -1,11 +1,11 @@
 //! Runs: making, reading, changing, searching and deleting them.
 
-use super::call::{Call, Reply, listed, random_id};
+use super::call::{Call, Reply, Search, listed, random_id, searched_experiments};
 use super::experiments::view;
 use super::run_tags::{NAME_TAG, run_tags};
 use crate::encode;
-use crate::error::{Error, Result};
-use crate::grammar::{self, Entity};
+use crate::error::{Code, Error, Result};
+use crate::grammar::Entity;
 use crate::limits;
 use crate::model::{Experiment, Run, Status};
 use crate::page;
@@ -14,8 +14,6 @@ use serde_json::json;
 use std::sync::Arc;
 
 const USER_TAG: &str = "mlflow.user";
-/// Experiments of one search.
-const MOST_EXPERIMENTS: usize = 1000;
 /// Runs of one answer that are read at once, and how large an answer may grow before it is cut.
 const AT_ONCE: usize = 500;
 const MOST_BYTES: usize = 64 << 20;
@@ -156,25 +154,16 @@ async fn stage(call: &Call<'_>, deleted: bool) -> Result<Reply> {
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
     let fields = &call.fields;
-    let most = fields.max_results(limits::RUNS_PAGE, limits::RUNS_MOST)?;
-    let offset = page::offset(fields.text("page_token")?.as_deref())?;
-    let filter = fields.text("filter")?.unwrap_or_default();
-    let clauses = grammar::filter(Entity::Run, &filter)?;
-    let orders = grammar::orders(Entity::Run, &fields.texts("order_by")?)?;
+    let search = Search::read(fields, Entity::Run, limits::RUNS_PAGE, limits::RUNS_MOST)?;
+    let Search { clauses, orders, offset, most } = search;
     let view = view(fields.text("run_view_type")?)?;
-    let ids = fields.texts("experiment_ids")?;
-    if ids.len() > MOST_EXPERIMENTS {
-        return Err(Error::invalid(format!(
-            "A search names at most {MOST_EXPERIMENTS} experiments; this one names {}",
-            ids.len()
-        )));
-    }
+    let ids = searched_experiments(fields)?;
     let mut experiments: Vec<Arc<Experiment>> = Vec::new();
     for id in &ids {
         // As with MLflow, what is not there has no runs.
         match call.experiment(id).await {
             Ok(found) => experiments.push(found),
-            Err(error) if error.code == crate::Code::DoesNotExist => {}
+            Err(error) if error.code == Code::DoesNotExist => {}
             Err(error) => return Err(error),
         }
     }
@@ -192,13 +181,23 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     let found = call.store.search(&query).await?;
     let (numbers, mut next) = page::cut(found, offset, most);
     let mut out = encode::Runs::default();
-    for (index, some) in numbers.chunks(AT_ONCE).enumerate() {
+    let (mut at, mut size) = (0, AT_ONCE);
+    while at < numbers.len() {
         // Runs can be large: the rest of such a page comes as the next one.
         if out.len() > MOST_BYTES {
-            next = Some(page::token(offset + (index * AT_ONCE) as u64));
+            next = Some(page::token(offset + at as u64));
             break;
         }
-        for run in call.store.runs(some).await? {
+        let some = &numbers[at..numbers.len().min(at + size)];
+        let found = match call.store.runs(some).await {
+            Err(error) if error.code == Code::LimitExceeded && size > 1 => {
+                size = 1;
+                continue;
+            }
+            found => found?,
+        };
+        at += some.len();
+        for run in found {
             if let Some(of) = experiments.iter().find(|of| of.no == run.experiment) {
                 out.push(&run, of);
             }

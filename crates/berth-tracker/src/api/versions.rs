@@ -1,6 +1,6 @@
 //! Versions of registered models.
 
-use super::call::{Call, Reply, checked_tags, listed, put_tag, select};
+use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
 use super::registered::{
     NO_STAGE, absent_model, absent_version, count_newest, find_model, model_key, model_load,
     names_prompts, number, stage, target, version_key, versions_load, with_aliases,
@@ -11,7 +11,6 @@ use crate::event::Event;
 use crate::grammar::{self, Entity, Field, Op, Things, Value as Wanted};
 use crate::limits;
 use crate::model::{IS_PROMPT, ModelVersion, RegisteredModel, is_prompt};
-use crate::page;
 use crate::ports::{DocChange, DocKey, DocSet, Kind, Load, Right, read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -337,15 +336,10 @@ impl Things for Found {
 }
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
-    let fields = &call.fields;
-    let most = fields.max_results(PAGE, MOST_PAGE)?;
-    let offset = page::offset(fields.text("page_token")?.as_deref())?;
-    let filter = fields.text("filter")?.unwrap_or_default();
-    let clauses = grammar::filter(Entity::ModelVersion, &filter)?;
-    let orders = grammar::orders(Entity::ModelVersion, &fields.texts("order_by")?)?;
+    let search = Search::read(&call.fields, Entity::ModelVersion, PAGE, MOST_PAGE)?;
     let scope = call.team_for(Right::Read)?.to_owned();
     // Most searches name one model.
-    let name = clauses.iter().find_map(|of| match (&*of.field.key, of.op, &of.value) {
+    let name = search.clauses.iter().find_map(|of| match (&*of.field.key, of.op, &of.value) {
         ("name", Op::Eq, Wanted::Text(name)) => Some(name.clone()),
         _ => None,
     });
@@ -354,7 +348,7 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     for (key, doc) in call.store.docs(load(Kind::RegisteredModel)).await? {
         models.insert(key.name, read::<RegisteredModel>(&doc)?);
     }
-    let wants_prompts = names_prompts(&clauses);
+    let wants_prompts = names_prompts(&search.clauses);
     let mut found = Vec::new();
     for (key, doc) in call.store.docs(load(Kind::ModelVersion)).await? {
         let shows = |model: &RegisteredModel| wants_prompts || !is_prompt(&model.tags);
@@ -365,9 +359,9 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     }
     let order = |a: &Found, b: &Found| {
         let by_name = || a.0.name.cmp(&b.0.name).then(b.0.version.cmp(&a.0.version));
-        grammar::sort_by(a, b, &orders).then_with(by_name)
+        grammar::sort_by(a, b, &search.orders).then_with(by_name)
     };
-    let (page, next) = select(found, &clauses, order, (offset, most));
+    let (page, next) = search.page(found, order);
     let items = page
         .iter()
         .filter_map(|Found(version)| Some(with_aliases(models.get(&version.name)?, version)))

@@ -20,15 +20,9 @@ use berth_service::Fault;
 use berth_service::host::OpenJobFile;
 use berth_service::jobs::files;
 use berth_service::stream_right::{Needs, StreamRight};
-use futures_util::{Stream, stream};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-
-/// Bytes that are read at a time.
-const CHUNK: u64 = 256 << 10;
 
 pub async fn list(
     State(app): State<App>,
@@ -88,7 +82,9 @@ pub(in crate::http) fn stream_file(
     (from, to): (u64, u64),
     right: StreamRight,
 ) -> Response {
-    let body = Body::from_stream(while_allowed(pieces(file, from, to), right, cut));
+    // A job may cut its file shorter. The client then gets an error and not a short file.
+    let content = berth_blobs::of_file(file, from..to);
+    let body = Body::from_stream(while_allowed(content, right, cut));
     let mut response = body.into_response();
     let fields = response.headers_mut();
     fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
@@ -130,36 +126,8 @@ pub(in crate::http) fn part_of(range: &str, bytes: u64) -> Part {
     }
 }
 
-type Piece = Result<Bytes, io::Error>;
-
-fn pieces(file: File, from: u64, to: u64) -> impl Stream<Item = Piece> + Send + 'static {
-    stream::unfold(Some((Arc::new(file), from, to)), async |open| {
-        let (file, at, to) = open?;
-        let length = CHUNK.min(to.saturating_sub(at));
-        if length == 0 {
-            return None;
-        }
-        let reading = file.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-            let read = reading.read_at(&mut bytes, at)?;
-            bytes.truncate(read);
-            Ok::<_, io::Error>(bytes)
-        });
-        match read.await.unwrap_or_else(|why| Err(io::Error::other(why))) {
-            // The job has cut the file shorter. The client must not take what came for all of it.
-            Ok(bytes) if bytes.is_empty() => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
-            Ok(bytes) => {
-                let next = at + bytes.len() as u64;
-                Some((Ok(Bytes::from(bytes)), Some((file, next, to))))
-            }
-            Err(error) => Some((Err(error), None)),
-        }
-    })
-}
-
 /// The end of a file whose reader may not read on.
-fn cut(problem: Box<Problem>) -> Piece {
+fn cut(problem: Box<Problem>) -> io::Result<Bytes> {
     Err(io::Error::other(problem.to_string()))
 }
 

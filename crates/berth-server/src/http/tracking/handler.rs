@@ -80,9 +80,18 @@ async fn carry_out(
     if let Some(job) = job {
         asking.home = of_job::begins(app, job).await;
     }
-    let reply = answer(op, &*app.tracking.store, &asking, asked(query, &body, parts))
-        .await
-        .inspect_err(|error| record(app, refused, error))?;
+    let turn = app.service.heavy_reads.enter(op.id, asking.caller.user()).await;
+    let turn = turn.map_err(|fault| of_fault(&fault))?;
+    let (store, query) = (app.tracking.store.clone(), query.to_owned());
+    let work = async move {
+        let reply = answer(op, &*store, &asking, asked(&query, &body, parts)).await;
+        (asking, reply)
+    };
+    let (asking, reply) = match turn {
+        Some(turn) => turn.hold(work).await,
+        None => work.await,
+    };
+    let reply = reply.inspect_err(|error| record(app, refused, error))?;
     if let Some(job) = job {
         of_job::was_answered(app, job, op, &reply).await;
     }
