@@ -5,7 +5,7 @@ use crate::complete;
 use crate::context::Context;
 use crate::fail::{Exit, Failure, Result};
 use crate::show::{self, Look, Page};
-use berth_api::wire::{Recipe, RecipeDifference, RecipeQuery, SubmitQuery};
+use berth_api::wire::{Recipe, RecipeDifference, RecipeQuery, RecipeSource, SubmitQuery};
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -33,6 +33,14 @@ pub async fn run(context: &Context, args: &Reproduce) -> Result<()> {
     }
     if !context.format.is_for_programs() {
         recipe.differs.iter().for_each(|one| show::note(&said(one)));
+    }
+    if recipe.source == RecipeSource::Artifact && !args.anyway {
+        let what = format!(
+            "the job file of the run is one of its artifacts, which members of team {} can change",
+            recipe.team
+        );
+        let next = format!("Read it first: `berth reproduce {}`. --anyway submits it.", args.run);
+        return Err(Failure::new(Exit::Refused, what).next(next));
     }
     let blocks = recipe.differs.iter().filter(|one| one.blocks);
     let blocks: Vec<&str> = blocks.map(|one| one.what.as_str()).collect();

@@ -162,6 +162,38 @@ fn what_is_not_there_and_what_was_not_run_by_a_job_is_said() {
 }
 
 #[test]
+fn a_run_without_its_job_is_repeated_from_its_artifacts_after_somebody_has_read_them() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let made = post(&server, "runs/create", &json!({ "experiment_id": "0" }));
+    let info = &made["run"]["info"];
+    let run = info["run_id"].as_str().unwrap();
+    let place = info["artifact_uri"].as_str().unwrap().strip_prefix("mlflow-artifacts:/").unwrap();
+    let token = server.token();
+    let path = format!("/api/2.0/mlflow-artifacts/artifacts/{place}/berth/job.yaml");
+    let file = "name: imported\ndata: {/data: 'dvc:c4'}\nrun: cat /data/a.txt\n";
+    let sent = Request::new("PUT", path).token(Some(&token)).body("text/plain", file);
+    assert!(sent.send(&server.url).is_good());
+    write(server.work.path(), "corpus/a.txt", "alpha\n");
+    server.run_ok(&["data", "push", "corpus", "c4@v1"]);
+    let hash = server.json(&["data", "show", "c4@v1"])["hash"].as_str().unwrap().to_owned();
+    let source = json!({ "path": "/data", "data": "dvc:c4@v1" }).to_string();
+    let dataset =
+        json!({ "name": "c4@v1", "digest": hash, "source_type": "berth", "source": source });
+    let inputs = json!({ "run_id": run, "datasets": [{ "dataset": dataset }] });
+    post(&server, "runs/log-inputs", &inputs);
+    let recipe = server.json(&["reproduce", run]);
+    assert_eq!((&recipe["source"], &recipe["job"]), (&json!("artifact"), &Value::Null));
+    assert_eq!(recipe["data"][0]["now"], hash.as_str(), "{recipe}");
+    let file = job::read(recipe["file"].as_str().unwrap()).unwrap().file;
+    assert_eq!(file.data["/data"], format!("dvc:c4@v1#{hash}"), "and not the newest");
+    let refused = server.berth(&["reproduce", run, "--submit"]);
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    server.run_ok(&["reproduce", run, "--submit", "--anyway"]);
+    until_done(&server, "1");
+    assert!(server.run_ok(&["logs", "1"]).contains("alpha"));
+}
+
+#[test]
 fn the_example_of_the_page_works() {
     let server = Server::start(&["--gpus", "1xL4"]);
     let folder = server.work.path();
