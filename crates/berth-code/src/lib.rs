@@ -10,7 +10,7 @@ mod pack;
 mod unpack;
 
 pub use digest::{Hasher, digest_of};
-pub use origin::{Origin, cut};
+pub use origin::{Origin, cut_diff};
 pub use pack::{Limits, PackError, Packed, pack, pack_with_origin};
 pub use unpack::{UnpackError, unpack};
 

@@ -73,7 +73,7 @@ impl Origin {
 }
 
 /// Cuts a diff that is too long, between two lines.
-pub fn cut(mut diff: String) -> String {
+pub fn cut_diff(mut diff: String) -> String {
     if diff.len() > MOST_DIFF {
         let mut end = MOST_DIFF;
         while !diff.is_char_boundary(end) {

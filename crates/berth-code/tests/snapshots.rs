@@ -1,7 +1,7 @@
 //! What is in a snapshot, and what a crafted archive can do.
 
 use berth_code::{
-    Limits, Origin, PackError, Packed, UnpackError, cut, pack, pack_with_origin, unpack,
+    Limits, Origin, PackError, Packed, UnpackError, cut_diff, pack, pack_with_origin, unpack,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -194,9 +194,9 @@ fn an_archive_says_which_commit_it_is_of_and_what_was_changed_since() {
 fn a_long_diff_is_cut_between_two_lines() {
     let line = "+ä line of a diff\n";
     let long = line.repeat((1 << 20) / line.len() + 100);
-    let cut_off = cut(long);
+    let cut_off = cut_diff(long);
     assert!(cut_off.len() < (1 << 20) + 100);
     let rest = cut_off.strip_suffix("# The rest was cut off.\n").unwrap();
     assert!(rest.ends_with(line), "{}", &rest[rest.len() - 40..]);
-    assert_eq!(cut(line.to_owned()), line);
+    assert_eq!(cut_diff(line.to_owned()), line);
 }

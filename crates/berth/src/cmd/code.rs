@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::fail::{Failure, Result};
 use crate::show::{self, words};
 use berth_api::client::Error;
-use berth_code::{Limits, Origin, Packed, cut, pack_with_origin, unpack};
+use berth_code::{Limits, Origin, Packed, cut_diff, pack_with_origin, unpack};
 use berth_file::job::{self, JobFile};
 use berth_model::CodeId;
 use clap::Args;
@@ -75,7 +75,7 @@ fn origin(folder: &Path) -> Option<Origin> {
     let dirty = !git(folder, &["status", "--porcelain", "--", "."])?.is_empty();
     let args = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD", "--", "."];
     let diff = if dirty { git(folder, &args)? } else { String::new() };
-    Some(Origin { commit, dirty, diff: cut(diff) })
+    Some(Origin { commit, dirty, diff: cut_diff(diff) })
 }
 
 /// What git prints, as far as anybody reads it.
