@@ -31,14 +31,14 @@ pub static READ: Route = Route {
     method: Method::Get,
     path: "/api/2.0/mlflow",
     permission: Permission::LogsRead,
-    about: "Reads what is tracked",
+    about: "Reads experiments, runs and models",
 };
 pub static WRITE: Route = Route {
     id: "tracking_write",
     method: Method::Post,
     path: "/api/2.0/mlflow",
     permission: Permission::JobsSubmit,
-    about: "Tracks something",
+    about: "Changes experiments, runs and models",
 };
 
 struct Seen {

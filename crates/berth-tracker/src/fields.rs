@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use serde_json::{Map, Value, json};
 
-/// Fields that nobody knows are ignored, as MLflow ignores them.
+/// Unknown fields are ignored, as MLflow ignores them.
 #[derive(Debug, Clone, Default)]
 pub struct Fields(pub Map<String, Value>);
 

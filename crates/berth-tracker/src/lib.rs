@@ -1,9 +1,9 @@
-//! Experiments, runs and registered models, as clients of MLflow know them: what may be asked, what
-//! is refused and why, and what the answers are.
+//! Experiments, runs and registered models, as clients of MLflow know them: the requests, the checks
+//! and refusals, and the answers.
 //!
 //! Deliberately absent: SQL, sockets and clocks. A [`Store`] keeps everything, an [`Actor`] knows
-//! what one may do, and times come with requests. Bytes of artifacts are not here either: an
-//! experiment only says where they are.
+//! the rights of the caller, and times come with requests. Bytes of artifacts are not here either:
+//! an experiment only says where they are.
 
 mod api;
 mod encode;

@@ -20,7 +20,7 @@ pub struct Experiment {
     pub deleted: bool,
     pub created: i64,
     pub updated: i64,
-    /// Who made it.
+    /// The user who made it.
     pub by: String,
     #[serde(default)]
     pub tags: Tags,

@@ -1,4 +1,4 @@
-//! What the use cases need of the outside: a store, and who asks.
+//! What the use cases need of the outside: a store, and the caller.
 
 use crate::error::{Error, Result};
 use crate::event::{Event, Tried};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub type Fut<'a, T> = BoxFuture<'a, Result<T>>;
 
-/// What one may want to do with a thing of a team.
+/// What a caller does with a thing of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
     Read,
@@ -24,12 +24,12 @@ pub enum Right {
     Manage,
 }
 
-/// Who asks.
+/// The caller.
 pub trait Actor: Send + Sync {
     fn user(&self) -> &str;
     /// The team that things are looked for in and made in.
     fn team(&self) -> Option<&str>;
-    /// Whether one may do that with a thing of a team that a user has made.
+    /// Whether the caller may do that with a thing of a team. `by` is the user who made it.
     fn may(&self, right: Right, team: &str, by: Option<&str>) -> bool;
     /// Whether there is a team of that name.
     fn is_team(&self, name: &str) -> bool;
@@ -67,7 +67,7 @@ pub struct File {
     pub bytes: Option<u64>,
 }
 
-/// Things that are kept as documents: there are few of each, and they are read as a whole.
+/// Things that are kept as documents. A team has few of each, and they are read as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Experiment = 1,
@@ -140,7 +140,7 @@ impl DocSet {
         self.touched.insert(key.clone());
     }
 
-    /// What has changed; nothing stands for what is gone.
+    /// The changes. `None` stands for a document that was removed.
     pub fn changes(&self) -> impl Iterator<Item = (&DocKey, Option<&str>)> {
         self.touched.iter().map(|key| (key, self.docs.get(key).map(String::as_str)))
     }

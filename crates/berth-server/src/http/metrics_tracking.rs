@@ -6,11 +6,11 @@ use crate::app::App;
 impl Page {
     pub(super) fn tracking(&mut self, app: &App) {
         let figures = app.tracking.store.figures();
-        let help = "Groups of changes of what is tracked that were committed";
+        let help = "Groups of changes of experiments, runs and models that were committed";
         self.count("tracking_commits", help, figures.commits());
-        let help = "Groups of changes of what is tracked that could not be written";
+        let help = "Groups of changes that could not be written";
         self.count("tracking_failed_commits", help, figures.failed_commits());
-        let help = "Changes of what is tracked, in groups that were committed";
+        let help = "Changes in groups that were committed";
         self.count("tracking_changes", help, figures.changes());
         let help = "Points of metrics that were logged";
         self.count("tracking_points", help, figures.points());

@@ -37,7 +37,7 @@ impl Client {
             .user_agent("berth")
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(SEND_TIMEOUT)
-            // A redirect would lead where nobody has looked.
+            // A redirect would lead to an address that was not checked.
             .redirect(Policy::none())
             // A proxy would look names up itself.
             .no_proxy()

@@ -1,4 +1,4 @@
-//! One request under way: who asks, for what, and what they may see.
+//! One request: its caller, its fields, and what the caller may see.
 
 use crate::error::{Code, Error, Result};
 use crate::event::Event;
@@ -105,7 +105,7 @@ impl Call<'_> {
             || experiment.shared_with.iter().any(|team| reads(team) || team == "*")
     }
 
-    /// An experiment that one may see. What one may not see does not exist.
+    /// An experiment that the caller may see. Others do not exist for the caller.
     pub async fn experiment(&self, id: &str) -> Result<Arc<Experiment>> {
         let no: i64 = id.parse().map_err(|_| {
             Error::invalid(format!(
@@ -214,7 +214,7 @@ impl Call<'_> {
         self.store.edit(change).await.map(drop)
     }
 
-    /// A run that one may see, with its experiment.
+    /// A run that the caller may see, with its experiment.
     pub async fn run(&self, id: &str) -> Result<(RunHead, Arc<Experiment>)> {
         let absent = || Error::absent(format!("Run with id={id} not found"));
         let head = self.store.run_head(id).await?.ok_or_else(absent)?;
@@ -231,7 +231,7 @@ impl Call<'_> {
         found.pop().ok_or_else(|| Error::absent(format!("Run with id={} not found", head.id)))
     }
 
-    /// A run that one may write to.
+    /// A run that the caller may write to.
     pub async fn own_run(&self, id: &str) -> Result<(RunHead, Arc<Experiment>)> {
         let (head, experiment) = self.run(id).await?;
         self.must(Right::Write, &experiment.team, Some(&head.by))?;
@@ -332,7 +332,7 @@ pub fn searched_experiments(fields: &Fields) -> Result<BTreeSet<String>> {
     Ok(ids)
 }
 
-/// Keeps what a filter says, in an order, and cuts it to a page.
+/// Keeps the things that a filter fits, sorts them, and cuts them to a page.
 pub fn select<T: Things>(
     mut found: Vec<T>,
     clauses: &[Clause],

@@ -26,7 +26,7 @@ fn absent(id: &str) -> Error {
     Error::absent(format!("Logged model with ID '{id}' not found."))
 }
 
-/// A model that one may see.
+/// A model that the caller may see.
 pub async fn find(call: &Call<'_>, id: &str) -> Result<(LoggedModel, Arc<Experiment>)> {
     let found = call.store.named(Kind::LoggedModel, id.to_owned()).await?;
     let (_, doc) = found.ok_or_else(|| absent(id))?;

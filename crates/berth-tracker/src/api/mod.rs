@@ -1,4 +1,4 @@
-//! Every route of MLflow that there is, and what answers it.
+//! The routes of MLflow, and the functions that answer them.
 
 mod artifacts;
 mod call;

@@ -74,7 +74,7 @@ pub fn number(text: &str) -> Result<u64> {
     })
 }
 
-/// A stage as it is kept, from whatever case.
+/// A stage as it is kept. Its case does not matter.
 pub fn stage(word: &str) -> Result<&'static str> {
     let found = STAGES.iter().find(|stage| stage.eq_ignore_ascii_case(word));
     found.copied().ok_or_else(|| {

@@ -160,7 +160,7 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     let ids = searched_experiments(fields)?;
     let mut experiments: Vec<Arc<Experiment>> = Vec::new();
     for id in &ids {
-        // As with MLflow, what is not there has no runs.
+        // As with MLflow, an experiment that does not exist has no runs.
         match call.experiment(id).await {
             Ok(found) => experiments.push(found),
             Err(error) if error.code == Code::DoesNotExist => {}

@@ -8,7 +8,7 @@ use super::{
 use crate::error::{Code, Error, Result};
 use crate::ports::Fut;
 
-/// What a route takes of its caller before it looks at what it is about.
+/// The right that a route asks for before it looks at its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// It answers without a token.
@@ -128,7 +128,7 @@ mod this {
     use crate::error::Result;
     use serde_json::json;
 
-    /// What clients ask first. It names nothing of any team.
+    /// The first request of a client. The answer names nothing of any team.
     pub async fn server_info(_: &Call<'_>) -> Result<Reply> {
         Ok(Reply::json(&json!({
             "store_type": "SqlStore",
@@ -141,7 +141,7 @@ mod this {
     }
 }
 
-/// What MLflow has and Berth does not, by how its paths begin.
+/// Routes of MLflow that Berth does not have, by the beginning of their paths.
 const ABSENT: &[&str] = &[
     "2.0/mlflow/traces",
     "3.0/mlflow/traces",

@@ -1,4 +1,4 @@
-//! Comparing in memory, for things that there are few of.
+//! Comparing in memory, for things that a team has few of.
 
 use super::{Clause, Field, Kind, Op, Order, Value};
 use std::cmp::Ordering;
@@ -72,7 +72,7 @@ fn compares(found: f64, op: Op, wanted: f64) -> bool {
     }
 }
 
-/// Whether a text is as a pattern says: `%` stands for any text, `_` for one character.
+/// Whether a text fits a pattern: `%` stands for any text, `_` for one character.
 pub fn like(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) =
         (text.chars().collect(), pattern.chars().collect());
