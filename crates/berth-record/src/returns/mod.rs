@@ -13,6 +13,7 @@ use berth_tracker::{BestQuery, Experiment, ReachedQuery, Run, RunQuery, Store, V
 use fold::Facts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What runs of jobs say of themselves.
 const COST: &str = "berth.cost";
@@ -24,7 +25,9 @@ const MOST_RUNS: usize = 20_000;
 /// Experiments that are looked at.
 const MOST_EXPERIMENTS: usize = 1_000;
 /// Runs that are read at once.
-const PAGE: usize = 1_000;
+const PAGE: usize = 250;
+/// How long one answer may take: it reads every point of the metric in all of these runs.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// The runs of one row, by their numbers, with their experiments.
 type Group = Vec<(i64, i64, Facts)>;
@@ -42,6 +45,14 @@ pub async fn list(
         let fault = Fault::new(Code::BadRequest, "goal: there is no metric that could reach it");
         return Err(fault.next("name the metric too"));
     }
+    let listed = tokio::time::timeout(LONGEST, of_team(tracked, team, query)).await;
+    listed.unwrap_or_else(|_| {
+        let seconds = LONGEST.as_secs();
+        Err(too_many(&format!("there is so much to read that {seconds} s are not enough")))
+    })
+}
+
+async fn of_team(tracked: &dyn Store, team: String, query: ReturnsQuery) -> Result<Returns, Fault> {
     let experiments = experiments(tracked, &team, query.experiment.as_deref())?;
     let mut groups: BTreeMap<(String, Option<i64>), Group> = BTreeMap::new();
     let mut left = MOST_RUNS;
@@ -117,6 +128,9 @@ fn too_many(detail: &str) -> Fault {
 }
 
 fn hidden(error: &berth_tracker::Error) -> Fault {
+    if error.code == berth_tracker::Code::LimitExceeded {
+        return too_many(&error.message);
+    }
     tracing::error!(%error, "what runs brought cannot be read");
     Fault::new(Code::StoreDown, "what is tracked cannot be read at the moment")
 }

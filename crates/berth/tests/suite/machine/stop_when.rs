@@ -1,6 +1,7 @@
 //! Jobs that end because a metric of their run says so.
 
 use super::http::Request;
+use super::people::People;
 use super::server::{Server, until};
 use serde_json::{Value, json};
 
@@ -156,4 +157,31 @@ fn runs_of_jobs_are_shown_with_their_cost_and_compared() {
     let groups =
         server.json(&["runs", "--group-by", "tags.mlflow.user", "--sort", "metrics.val_loss"]);
     assert_eq!((&groups[0]["runs"], &groups[0]["best"]), (&json!(2), &json!("0.4")), "{groups}");
+}
+
+#[test]
+fn what_money_brought_is_told_to_those_who_may_read_what_a_team_logs_and_spends() {
+    let people = People::start("1xL4");
+    let mia = people.join("mia", "audio", "researcher");
+    let run = people.tracked(&people.kim, "runs/create", &json!({ "experiment_id": "0" }));
+    let run = run["run"]["info"]["run_id"].clone();
+    for (step, value) in [(1, 0.5), (2, 0.93), (3, 0.7)] {
+        let point =
+            json!({ "run_id": run, "key": "acc", "value": value, "step": step, "timestamp": step });
+        people.tracked(&people.kim, "runs/log-metric", &point);
+    }
+    let path = "/v1/experiments/returns?team=vision&metric=acc&goal=0.9";
+    let found = people.get(&people.kim, path).json();
+    let row = &found["rows"][0];
+    assert_eq!((&row["best"], &row["best_run"], &row["reached"]), (&json!(0.93), &run, &json!(1)));
+    assert_eq!((&row["without_cost"], &found["better"]), (&json!(1), &json!("higher")));
+    assert!(found["notes"][0].as_str().is_some_and(|note| note.contains("no cost")), "{found}");
+    for (token, path, status) in [
+        (&mia, path, 403),
+        (&people.kim, "/v1/experiments/returns?team=vision&goal=0.9", 400),
+        (&people.kim, "/v1/experiments/returns?team=vision&metric=acc&goal=NaN", 400),
+        (&people.kim, "/v1/experiments/returns?team=vision&experiment=none", 404),
+    ] {
+        assert_eq!(people.get(token, path).status, status, "{path}");
+    }
 }
