@@ -1,7 +1,7 @@
 //! Follows the log of events, and brings the run of each job up to date that an event is about.
 
 use super::position::Position;
-use super::{Runs, bring, files, measure, now};
+use super::{Runs, bring, checkpoint, files, measure, now};
 use berth_engine::{Heard, clock};
 use berth_model::{Decision, Event, JobId, Span, Time};
 use berth_service::Fault;
@@ -277,9 +277,10 @@ async fn looked(runs: &Runs, job: JobId) -> Result<Vec<(JobId, Next)>, String> {
 /// error is one that may go away.
 async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
     let facts = runs.facts(job).await.map_err(|error| error.message)?;
-    let Some(facts) = facts.filter(|facts| facts.started.is_some()) else {
+    let Some(mut facts) = facts.filter(|facts| facts.started.is_some()) else {
         return Ok(Next::Never);
     };
+    facts.checkpoint = checkpoint::newest(&runs.service, &facts).await;
     let brought = match bring::brought(&*runs.store, &facts, now()).await {
         Ok(brought) => brought,
         Err(error) => return refused(&error, &facts.run),

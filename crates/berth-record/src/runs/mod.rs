@@ -6,6 +6,7 @@
 //! database is away the follower waits, and scheduling does not notice.
 
 mod bring;
+mod checkpoint;
 mod code;
 mod facts;
 mod files;
