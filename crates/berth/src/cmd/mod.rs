@@ -53,6 +53,7 @@ mod tracker;
 mod tracking;
 mod transfer;
 mod volume;
+mod webhooks;
 mod when;
 mod why;
 

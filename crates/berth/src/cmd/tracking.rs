@@ -2,6 +2,7 @@
 
 use super::returns;
 use super::tracker::{Tracker, text, time};
+use super::webhooks;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{Exit, Failure, Result};
@@ -88,6 +89,9 @@ pub struct ShareArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum Models {
+    /// List, add, test and remove webhooks, which get messages about models; for leads of a team
+    #[command(subcommand)]
+    Webhook(webhooks::Webhook),
     /// List registered models of a team
     List {
         /// Which ones, such as "name LIKE 'chat%'"
@@ -216,6 +220,7 @@ fn list_experiments(all: &[Value], look: &Look) -> String {
 
 pub async fn models(context: &Context, args: &Models) -> Result<()> {
     match args {
+        Models::Webhook(args) => webhooks::run(context, args).await,
         Models::List { filter, team } => {
             let tracker = Tracker::new(context, team.as_deref());
             let route = (Method::Get, "registered-models/search", "registered_models");

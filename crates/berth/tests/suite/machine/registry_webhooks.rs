@@ -2,7 +2,7 @@
 
 use super::http::Request;
 use super::people::People;
-use super::server::until;
+use super::server::{Server, until};
 use super::tracking::{refused, text};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use ring::hmac;
@@ -151,6 +151,22 @@ fn a_webhook_gets_signed_messages_of_its_events_and_no_others() {
     let audit = people.get(&people.admin, "/v1/audit?limit=100").body;
     assert!(audit.contains("create_webhook") && audit.contains("delete_webhook"), "{audit}");
     assert!(!audit.contains(SECRET) && !audit.contains(&receiver.url), "{audit}");
+}
+
+#[test]
+fn webhooks_are_added_tested_and_removed_on_the_command_line() {
+    let server = Server::start(&["--gpus", "1xL4", "--notify-allow", "127.0.0.1/32"]);
+    let receiver = Receiver::start();
+    server.run_ok(&["models", "webhook", "add", "deployer", &receiver.url]);
+    let listed = server.json(&["models", "webhook", "list"]);
+    assert_eq!(listed[0]["events"][0], event("MODEL_VERSION", "CREATED"), "{listed}");
+    server.run_ok(&["models", "webhook", "test", "deployer"]);
+    assert_eq!(receiver.names(), ["model_version.created"]);
+    let signed = receiver.messages.lock().unwrap()[0].0.contains_key("x-mlflow-signature");
+    assert!(!signed, "there is no secret");
+    server.run_ok(&["models", "webhook", "rm", "deployer"]);
+    assert_eq!(server.json(&["models", "webhook", "list"]), json!([]));
+    assert!(!server.berth(&["models", "webhook", "rm", "deployer"]).status.success());
 }
 
 #[test]
