@@ -1,8 +1,7 @@
 """Makes a file store of MLflow with a little of everything, or tells what is in one.
 
     file_store.py make FOLDER     writes experiments, runs and models with the client
-    file_store.py read FOLDER     prints what the client reads there, as JSON
-    file_store.py server URL      prints the same of a server
+    file_store.py read PLACE      prints what the client reads in a folder or at a server, as JSON
 """
 
 import json

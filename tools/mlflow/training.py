@@ -174,11 +174,11 @@ with mlflow.start_run() as resumed:
     assert resumed.info.run_id == parent.info.run_id
     mlflow.log_metric("background", 500, step=500)
     mlflow.log_table({"step": [500], "text": ["resumed"]}, "steps.json")
-    mlflow.log_dict({"a": [1, 2]}, "nested/config.yaml")
-del os.environ["MLFLOW_RUN_ID"]
+    mlflow.log_dict({"a": [1, 2]}, "nested/config.json")
+os.environ.pop("MLFLOW_RUN_ID", None)
 assert client.get_run(parent.info.run_id).data.metrics["background"] == 500
 assert mlflow.load_table("steps.json", run_ids=[parent.info.run_id]).text[0] == "resumed"
-assert mlflow.artifacts.load_dict(f"{parent.info.artifact_uri}/nested/config.yaml") == {"a": [1, 2]}
+assert mlflow.artifacts.load_dict(f"{parent.info.artifact_uri}/nested/config.json") == {"a": [1, 2]}
 
 # What is found afterwards.
 found = mlflow.search_runs(
