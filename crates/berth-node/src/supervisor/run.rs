@@ -255,6 +255,10 @@ impl Run {
         if self.asked.is_some() || self.ranks.iter().all(|rank| rank.exit.is_some()) {
             return;
         }
+        // A rank of its own has failed, perhaps first of all tasks: that is its end.
+        if self.failed.is_some() && request.wanted() == Some(Cause::PeerFailed) {
+            return;
+        }
         self.asked = request.wanted();
         if !self.gpu_stop {
             self.ask_to_stop(request);

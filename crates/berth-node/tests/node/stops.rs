@@ -3,6 +3,7 @@
 use super::*;
 use berth_model::Cause;
 use berth_model::TaskEnd;
+use berth_node::Launch;
 
 #[test]
 fn a_task_that_obeys_term_is_stopped_whatever_it_exits_with() {
@@ -40,6 +41,21 @@ fn a_second_stop_shortens_the_grace_and_keeps_the_cause() {
     let again = Stop { cause: Cause::Cancelled, grace: Span(0), signal: None };
     machine.driver().stop(lease(1), again).unwrap();
     assert_eq!(machine.end(1).asked, Some(Cause::Preempt));
+}
+
+#[test]
+fn a_task_with_a_failed_rank_has_failed_although_it_is_stopped_for_the_failure_of_another() {
+    let machine = machine();
+    let line = "if test $RANK = 1; then while ! test -e up; do sleep 0.01; done; exit 5; fi; \
+                trap 'echo told > told' TERM; echo up > up; while :; do sleep 0.05; done";
+    let mut spec = shell_task(&machine, 1, line);
+    spec.launch = Launch::Ranks { count: 2 };
+    machine.start(spec);
+    wait_until("the other rank is told", || machine.path("told").exists());
+    let stop = Stop { cause: Cause::PeerFailed, grace: Span(0), signal: None };
+    machine.driver().stop(lease(1), stop).unwrap();
+    let ended = machine.end(1);
+    assert_eq!((ended.end(), ended.rank, ended.asked), (TaskEnd::Failed(5), 1, None));
 }
 
 #[test]
