@@ -9,12 +9,14 @@ import {
   signIn,
   type Theme,
 } from "../support/browser";
-import { pages } from "../support/pages";
+import { pages, type Tracked } from "../support/pages";
 import { jobIs, type Server, startServer, submit } from "../support/server";
+import { logRun, makeExperiment } from "../support/tracking";
 
 let server: Server;
 let browser: Browser;
 let job: string;
+let tracked: Tracked;
 
 beforeAll(async () => {
   [server, browser] = await Promise.all([startServer(), openBrowser()]);
@@ -24,6 +26,14 @@ beforeAll(async () => {
     'name: a-job\nteam: vision\ngpus: 6\ntime: 1h\nrun: "echo line; sleep 10000"\n',
   );
   await jobIs(server, job, "running");
+  const experiment = await makeExperiment(server, "digits");
+  const loss = Array.from({ length: 50 }, (_, i) => 2 / (i + 1));
+  const [run] = await Promise.all(
+    ["0.1", "0.2", "0.3"].map((lr) =>
+      logRun(server, experiment, { name: `rate-${lr}`, params: { lr }, metrics: { loss } }),
+    ),
+  );
+  tracked = { experiment, run: run as string };
   await submit(server, "name: waits\nteam: vision\ngpus: 4\ntime: 1h\nrun: sleep 10000\n");
   await submit(
     server,
@@ -41,7 +51,7 @@ for (const theme of ["light", "dark"] as Theme[]) {
     const page = await openPage(browser, { theme });
     await signIn(page, server.url, server.admin);
     const found: string[] = [];
-    for (const { path, ready } of pages(job)) {
+    for (const { path, ready } of pages(job, tracked)) {
       await page.goto(server.url + path);
       await ready(page);
       found.push(...(await seriousViolations(page)).map((one) => `${path}: ${one}`));
@@ -56,7 +66,7 @@ test("no page is wider than a phone", async () => {
   const page = await openPage(browser, { width: 390 });
   await signIn(page, server.url, server.admin);
   const wide: string[] = [];
-  for (const { path, ready } of pages(job)) {
+  for (const { path, ready } of pages(job, tracked)) {
     await page.goto(server.url + path);
     await ready(page);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);

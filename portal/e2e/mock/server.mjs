@@ -3,7 +3,7 @@
  * dev`. It also serves dist as the real server does, with the same policy. It keeps nothing.
  *
  *   PORT=7119  SLOW=2000 (ms per answer)  FAIL=/v1/jobs (prefixes that fail)  JOBS=50000  EVENTS=5 (a second)
- *   DIST=folder of a build   ROLE=viewer|researcher|team_lead|admin   EMPTY=1   SIGNED_OUT=1
+ *   RUNS=10000 of one experiment   DIST=folder of a build   ROLE=viewer|researcher|team_lead|admin   EMPTY=1   SIGNED_OUT=1
  */
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -12,10 +12,12 @@ import * as admin from "./admin.mjs";
 import * as cluster from "./cluster.mjs";
 import { make } from "./data.mjs";
 import * as jobs from "./jobs.mjs";
+import { makeTracking, trackingRoutes } from "./tracking.mjs";
 
 const env = process.env;
 const port = Number(env.PORT ?? 7119);
 const world = make({ jobs: env.EMPTY ? 0 : Number(env.JOBS ?? 400) });
+const tracked = makeTracking({ runs: Number(env.RUNS ?? 10_000), empty: Boolean(env.EMPTY) });
 const dist = env.DIST ? `${env.DIST}/` : new URL("../../dist/", import.meta.url).pathname;
 const role = env.ROLE ?? "admin";
 const now = () => new Date().toISOString();
@@ -251,6 +253,7 @@ const routes = [
   ["GET", /^\/v1\/nodes$/, () => items(world.nodes)],
   ["GET", /^\/v1\/gpus$/, () => items(world.gpus)],
   ["GET", /^\/v1\/(projects|volumes|templates)$/, () => items([])],
+  ...trackingRoutes(tracked, { raw }),
 ];
 
 const CSP =
@@ -310,7 +313,7 @@ function events(req, res) {
 
 createServer(async (req, res) => {
   const url = new URL(req.url, "http://x");
-  if (!/^\/(v1|readyz|healthz)/.test(url.pathname)) return file(res, url.pathname);
+  if (!/^\/(v1|ajax-api|readyz|healthz)/.test(url.pathname)) return file(res, url.pathname);
   if (url.pathname === "/v1/events") return events(req, res);
   let text = "";
   for await (const part of req) text += part;
@@ -349,7 +352,7 @@ createServer(async (req, res) => {
     return send(problem(401, "BRT0004", "A token is needed", "The key of the session is missing."));
   for (const [method, pattern, answer] of routes) {
     const match = pattern.exec(url.pathname);
-    if (match && method === req.method) return send(answer(url.searchParams, match, body));
+    if (match && method === req.method) return send(answer(url.searchParams, match, body, req));
   }
   return send(
     problem(404, "BRT0010", "There is no such address", "there is nothing at this address"),

@@ -13,7 +13,23 @@ const heading = async (page: Page) => {
   );
 };
 
-export function pages(job: string): Stop[] {
+/** Of what was tracked: an experiment with runs, and one of them. */
+export type Tracked = { experiment: string; run: string };
+
+function tracked({ experiment, run }: Tracked): [string, string][] {
+  return [
+    ["experiment", `/experiments/${experiment}`],
+    ["parallel", `/experiments/${experiment}?view=parallel`],
+    ["curves", `/experiments/${experiment}?view=curves`],
+    ["scatter", `/experiments/${experiment}?view=scatter`],
+    ["compare", `/experiments/${experiment}?view=compare&runs=${run}`],
+    ["run", `/runs/${run}`],
+    ["run-metrics", `/runs/${run}?tab=metrics`],
+    ["run-artifacts", `/runs/${run}?tab=artifacts`],
+  ];
+}
+
+export function pages(job: string, of?: Tracked): Stop[] {
   const at = (name: string, path: string): Stop => ({ name, path, ready: heading });
   return [
     at("home", "/"),
@@ -31,6 +47,8 @@ export function pages(job: string): Stop[] {
     at("nodes", "/cluster?view=nodes"),
     at("gantt", "/cluster?view=gantt"),
     at("costs", "/costs"),
+    at("experiments", "/experiments"),
+    ...(of ? tracked(of) : []).map(([name, path]) => at(name, path)),
     at("admin-teams", "/admin?tab=teams"),
     at("admin-people", "/admin?tab=people"),
     at("admin-tokens", "/admin?tab=tokens"),

@@ -200,5 +200,5 @@ function One({
 const TEXTS: Record<XAxis, (value: number) => string> = {
   step: (v) => (Math.abs(v) >= 10_000 ? v.toLocaleString("en-US") : figure(v)),
   time: (v) => span(Math.round(v)),
-  cost: (v) => money(v * 1e6),
+  cost: (v) => money(v * 1e6, { short: true }),
 };

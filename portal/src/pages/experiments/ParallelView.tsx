@@ -15,17 +15,7 @@ import { Parallel, Ramp } from "@/viz/parallel/Parallel";
 import { extentOf } from "@/viz/xy/axis";
 import { Hint } from "./FilterField";
 import { groupsOf, KeyPicker } from "./KeyPicker";
-import {
-  figure,
-  labelOf,
-  metricText,
-  namesOf,
-  numberAt,
-  numeric,
-  type Row,
-  split,
-  textAt,
-} from "./model/row";
+import { axisText, labelOf, namesOf, numberAt, numeric, type Row, textAt } from "./model/row";
 import type { ViewProps } from "./runs";
 
 const MOST_AXES = 12;
@@ -83,8 +73,8 @@ export default function ParallelView({ rows, chosen, search, set, open }: ViewPr
         {colour && colourKey && (
           <Ramp
             label=""
-            from={valueText(colourKey, colour.from)}
-            to={valueText(colourKey, colour.to)}
+            from={axisText(colourKey, colour.from)}
+            to={axisText(colourKey, colour.to)}
           />
         )}
         <span role="status" className="text-12 text-muted">
@@ -125,7 +115,7 @@ export default function ParallelView({ rows, chosen, search, set, open }: ViewPr
           ranges={ranges}
           onRange={range}
           colour={colour?.at}
-          text={(axis, value) => axis.texts?.[value] ?? valueText(axis.key, value)}
+          text={(axis, value) => axis.texts?.[value] ?? axisText(axis.key, value)}
           name={(i) => drawn[i]?.name ?? ""}
           onOpen={(i) => drawn[i] && open(drawn[i].id)}
           head={(axis) => (
@@ -274,13 +264,6 @@ function moved(keys: readonly string[], key: string, by: 1 | -1): string[] {
   const out = keys.filter((k) => k !== key);
   const at = Math.max(0, Math.min(out.length, keys.indexOf(key) + by));
   return [...out.slice(0, at), key, ...out.slice(at)];
-}
-
-function valueText(key: string, value: number): string {
-  const { kind, name } = split(key);
-  if (kind === "metrics") return metricText(name, value);
-  if (key === "duration") return `${figure(value / 60_000)} min`;
-  return figure(value);
 }
 
 /** Numbers where every run that has the key has one, else texts. */

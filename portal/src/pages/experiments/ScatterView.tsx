@@ -3,7 +3,7 @@ import { Select, Switch } from "@/design";
 import { count } from "@/lib/format";
 import { Scatter } from "@/viz/xy/Scatter";
 import { Hint } from "./FilterField";
-import { COST, figure, labelOf, metricText, namesOf, numberAt, numeric, split } from "./model/row";
+import { axisText, COST, labelOf, namesOf, numberAt, numeric } from "./model/row";
 import type { ViewProps } from "./runs";
 
 /** What a better metric costs: one point per run. */
@@ -75,18 +75,12 @@ export default function ScatterView({ rows, chosen, search, set, open }: ViewPro
         points={points}
         xTitle={labelOf(x)}
         yTitle={labelOf(y)}
-        xText={(v) => valueText(x, v)}
-        yText={(v) => valueText(y, v)}
+        xText={(v) => axisText(x, v)}
+        yText={(v) => axisText(y, v)}
         xLog={search.log ?? false}
         yLog={search.log ?? false}
         onOpen={open}
       />
     </div>
   );
-}
-
-function valueText(key: string, value: number): string {
-  const { kind, name } = split(key);
-  if (kind === "metrics") return metricText(name, value);
-  return key === "duration" ? `${figure(value / 60_000)} min` : figure(value);
 }

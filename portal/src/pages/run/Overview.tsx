@@ -188,7 +188,7 @@ function metricColumns(run: string): Column<MetricPoint>[] {
       header: "Logged",
       width: 100,
       align: "right",
-      narrow: "meta",
+      narrow: "hide",
       value: (m) => new Date(m.timestamp).toISOString(),
       cell: (m) => <Time at={m.timestamp} />,
     },

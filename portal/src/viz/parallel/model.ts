@@ -33,7 +33,7 @@ export function parallelAxis(of: Dimension): ParallelAxis {
     const at = Float64Array.from(values, (v) => (typeof v === "number" ? v : Number.NaN));
     const extent = extentOf([at]);
     // Learning rates and the like: their steps are factors.
-    const log = extent !== undefined && extent[0] > 0 && extent[1] / extent[0] >= 1000;
+    const log = extent !== undefined && extent[0] > 0 && extent[1] / extent[0] >= 100;
     return { key, label, axis: axisOf(extent, log, true), texts: undefined, at };
   }
   const all = [...new Set(given.map(String))].sort((a, b) =>

@@ -132,6 +132,14 @@ export function metricText(name: string, value: number | undefined): string {
   return figure(value);
 }
 
+/** The same at an axis, where every pixel counts. */
+export function axisText(key: string, value: number): string {
+  if (key === COST) return money(value * 1e6, { short: true });
+  if (key === "duration") return `${figure(value / 60_000)} min`;
+  const { kind, name } = split(key);
+  return kind === "metrics" ? metricText(name, value) : figure(value);
+}
+
 /** Names that some runs have, in the order of the alphabet; Berth's own come last. */
 export interface Names {
   metrics: string[];
