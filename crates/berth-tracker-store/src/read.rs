@@ -3,8 +3,8 @@
 use crate::database::Backend;
 use crate::error::{TooLarge, failed};
 use crate::memory::Memory;
+use crate::removal::{Removal, removal};
 use crate::rows::{Bind, arguments, numbers};
-use crate::writer::{Removal, removal};
 use berth_tracker::{
     Dataset, DatasetSummary, DocKey, Error, Input, Kind, Latest, Load, ModelMetric, Point, ReadBy,
     Run, RunHead, RunModel, pairs_of_json,

@@ -5,7 +5,8 @@ use crate::error::OpenError;
 use crate::figures::Figures;
 use crate::memory::Memory;
 use crate::read::{self, Reader};
-use crate::writer::{Change, Clean, Cleaned, MOST_WAITING, Message, Removal, Writer, stopped};
+use crate::removal::{Clean, Cleaned, Removal};
+use crate::writer::{Change, MOST_WAITING, Message, Writer, stopped};
 use berth_tracker::{
     Best, BestQuery, Code, DatasetSummary, DocChange, DocKey, Error, Experiment, Fut, HistoryQuery,
     Kind, Load, ModelMetric, NewerQuery, Point, ReachedQuery, ReadBy, Run, RunChange, RunHead,

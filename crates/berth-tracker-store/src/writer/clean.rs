@@ -4,10 +4,10 @@
 
 use super::group::Group;
 use super::{Applied, Writer};
+use crate::removal::{Clean, Cleaned, Removal};
 use crate::rows::{Bind, arguments, execute};
 use berth_tracker::{DocKey, Experiment, Kind, LoggedModel, ModelVersion, read};
 use futures_util::TryStreamExt;
-use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Row, query, query_with};
 use std::collections::HashSet;
@@ -19,54 +19,6 @@ const MOST_POINTS: i64 = 20_000;
 const MOST_ROWS: i64 = 5_000;
 /// Ids in one statement.
 const MOST_IDS: usize = 500;
-
-/// One step of a removal.
-#[derive(Debug)]
-pub enum Clean {
-    /// Begins to remove runs that were deleted before a time and have a higher number.
-    Runs { before: i64, after: i64 },
-    /// Begins to remove an experiment that was deleted before a time and has no runs.
-    Experiment { no: i64, before: i64 },
-    /// Removes rows of one removal.
-    Rows(Removal),
-    /// Ends a removal without rows.
-    End(Removal),
-}
-
-/// Something that is being removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removal {
-    pub is_run: bool,
-    pub no: i64,
-    pub experiment: i64,
-    pub team: String,
-    /// Where its artifacts are, below the team.
-    pub path: String,
-}
-
-/// What a step came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cleaned {
-    pub begun: Vec<Removal>,
-    /// Where the next step begins; nothing at the end.
-    pub next: Option<i64>,
-}
-
-impl Removal {
-    fn kind(&self) -> i64 {
-        if self.is_run { 2 } else { 1 }
-    }
-}
-
-pub(crate) fn removal(row: &AnyRow) -> sqlx::Result<Removal> {
-    Ok(Removal {
-        is_run: row.try_get::<i64, _>(0)? == 2,
-        no: row.try_get(1)?,
-        experiment: row.try_get(2)?,
-        team: row.try_get(3)?,
-        path: row.try_get(4)?,
-    })
-}
 
 fn answer(cleaned: &Cleaned) -> Applied {
     Ok(Ok(serde_json::to_vec(cleaned).expect("removals are plain data")))
