@@ -41,6 +41,11 @@ pub trait Actor: Send + Sync {
     fn home(&self) -> Option<i64> {
         None
     }
+    /// Whether the caller is a program that the server has resume that run. It may say another value of
+    /// a param than it did when it was started before.
+    fn resumes(&self, _run: &str) -> bool {
+        false
+    }
     /// What is in a folder of artifacts, in the order of names. A path begins with a team, and what
     /// the caller may not see does not exist.
     fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {

@@ -23,7 +23,7 @@ pub use follow::begin;
 
 use berth_model::JobId;
 use berth_service::Service;
-use berth_tracker::{Error, Store};
+use berth_tracker::{Error, RunHead, Store};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,17 +59,16 @@ impl Runs {
     }
 
     /// Makes the run of a job that asks for something by the token of its own: it may ask before the
-    /// follower has got there. Gives the experiment of the run.
-    pub async fn prepare(&self, job: JobId) -> Result<Option<i64>, Error> {
+    /// follower has got there.
+    pub async fn prepare(&self, job: JobId) -> Result<Option<RunHead>, Error> {
         let known = self.known().get(&job).cloned();
         if let Some(run) = known {
-            let head = self.store.run_head(&run).await?;
-            return Ok(head.map(|head| head.experiment));
+            return self.store.run_head(&run).await;
         }
         let Some(facts) = self.facts(job).await? else { return Ok(None) };
         let head = bring::made(&*self.store, &facts, now()).await?;
         self.remember(job, &facts.run);
-        Ok(Some(head.experiment))
+        Ok(Some(head))
     }
 
     /// The script of a job has chosen an experiment, as `mlflow.set_experiment` does: the run of the

@@ -2,6 +2,7 @@
 
 use super::call::{Call, Reply};
 use super::loose::{Loose, RawBatch, RawMetric};
+use super::resumed;
 use super::run_tags::run_tags;
 use crate::error::{Error, Result};
 use crate::fields::Fields;
@@ -44,7 +45,7 @@ pub async fn batch(call: &Call<'_>) -> Result<Reply> {
     let (params, tags) = (run_params(params)?, run_tags(tags)?);
     let (run, _) = call.own_run(&id).await?;
     if all > 0 {
-        call.store.write(RunChange::Log { run, metrics, params, tags }).await?;
+        resumed::log(call, run, metrics, params, tags).await?;
     }
     Ok(Reply::empty())
 }
@@ -127,7 +128,8 @@ pub async fn log_param(call: &Call<'_>) -> Result<Reply> {
     let pair = (call.fields.required("key")?, call.fields.given("value")?);
     let params = run_params(vec![pair])?;
     let (run, _) = call.own_run(&call.fields.run_id()?).await?;
-    log(call, RunChange::Log { run, metrics: Vec::new(), params, tags: Vec::new() }).await
+    resumed::log(call, run, Vec::new(), params, Vec::new()).await?;
+    Ok(Reply::empty())
 }
 
 pub async fn set_tag(call: &Call<'_>) -> Result<Reply> {

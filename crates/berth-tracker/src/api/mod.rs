@@ -9,6 +9,7 @@ mod logging;
 mod loose;
 mod registered;
 mod registry;
+mod resumed;
 mod run_tags;
 mod runs;
 mod scanner;

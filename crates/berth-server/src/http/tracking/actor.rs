@@ -17,8 +17,8 @@ pub struct Asking {
     pub caller: Caller,
     service: Service,
     team: Option<String>,
-    /// The experiment of the run of the job that asks.
-    pub home: Option<i64>,
+    /// The run of the job that asks.
+    pub of_job: Option<RunHead>,
 }
 
 pub fn permission(right: Right) -> Permission {
@@ -55,12 +55,12 @@ impl Asking {
                 .or_else(|| caller.default_team())
                 .or_else(|| reads(DEFAULT_TEAM).then(|| DEFAULT_TEAM.to_owned())),
         };
-        Ok(Asking { caller, service: service.clone(), team, home: None })
+        Ok(Asking { caller, service: service.clone(), team, of_job: None })
     }
 
     /// For a request whose path names the team.
     pub fn of_team(service: &Service, caller: Caller, team: &str) -> Asking {
-        Asking { caller, service: service.clone(), team: Some(team.to_owned()), home: None }
+        Asking { caller, service: service.clone(), team: Some(team.to_owned()), of_job: None }
     }
 }
 
@@ -86,7 +86,11 @@ impl Actor for Asking {
     }
 
     fn home(&self) -> Option<i64> {
-        self.home
+        self.of_job.as_ref().map(|run| run.experiment)
+    }
+
+    fn resumes(&self, run: &str) -> bool {
+        self.of_job.as_ref().is_some_and(|own| &*own.id == run)
     }
 
     fn outbox(&self) -> Option<&dyn Outbox> {

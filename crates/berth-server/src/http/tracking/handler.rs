@@ -78,7 +78,7 @@ async fn carry_out(
         .inspect_err(|error| record(app, refused.clone(), error))?;
     let job = asking.caller.job();
     if let Some(job) = job {
-        asking.home = of_job::begins(app, job).await;
+        asking.of_job = of_job::begins(app, job).await;
     }
     let turn = app.service.heavy_reads.enter(op.id, asking.caller.user()).await;
     let turn = turn.map_err(|fault| of_fault(&fault))?;

@@ -3,14 +3,14 @@
 
 use crate::app::App;
 use berth_model::JobId;
-use berth_tracker::{Op, Reply};
+use berth_tracker::{Op, Reply, RunHead};
 use serde_json::Value;
 
 /// What `mlflow.set_experiment` asks for.
 const CHOICES: [&str; 3] = ["get_experiment_by_name", "get_experiment", "create_experiment"];
 
-/// Before the request is answered. Gives the experiment of the run.
-pub async fn begins(app: &App, job: JobId) -> Option<i64> {
+/// Before the request is answered. Gives the run.
+pub async fn begins(app: &App, job: JobId) -> Option<RunHead> {
     app.tracking.runs.prepare(job).await.unwrap_or_else(|error| {
         // What the job asks for may be about other runs, and is answered as if it were.
         tracing::warn!(%job, %error, "the run of a job that asks for it was not made");

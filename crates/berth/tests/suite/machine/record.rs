@@ -178,6 +178,7 @@ fn a_script_logs_to_the_run_of_its_job_in_the_experiment_that_it_chooses() {
          point = {{'run_id': run, 'key': 'loss', 'value': 0.5, 'timestamp': 1, 'step': 1}}\n\
          ask('runs/log-metric', point)\n\
          ask('runs/log-parameter', {{'run_id': run, 'key': 'lr', 'value': '0.0001'}})\n\
+         ask('runs/log-parameter', {{'run_id': run, 'key': 'lr', 'value': '0.5'}})\n\
          ask('experiments/create', {{'name': 'later'}})\n\
          info = ask('runs/get?run_id=' + run)['run']['info']\n\
          assert info['experiment_id'] == made, 'what was logged to stays where it is'\n\
@@ -202,7 +203,8 @@ fn a_script_logs_to_the_run_of_its_job_in_the_experiment_that_it_chooses() {
     let run = until_status(server, &job, "FINISHED");
     assert_eq!(experiment_of(server, &run), "digits");
     assert_eq!(metric(&run, "loss"), Some(0.5));
-    assert_eq!(value(&run, "params", "lr"), Some("1e-4"), "the same number, as the sweep has it");
+    assert_eq!(value(&run, "params", "lr"), Some("1e-4"), "the first value stays");
+    assert_eq!(value(&run, "tags", "berth.changed.lr"), Some("0.5"));
     until("its files are where it went", || {
         let id = run["info"]["run_id"].as_str().expect("an id");
         let path = format!("/api/2.0/mlflow/artifacts/list?run_id={id}&path=berth");
