@@ -8,7 +8,7 @@ use berth_api::access::Permission;
 use berth_engine::DEFAULT_TEAM;
 use berth_service::artifacts::{self, ArtifactPath};
 use berth_service::{Caller, Service};
-use berth_tracker::{Actor, Code, Error, Event, File, Fut, Outbox, Right, Tried, Webhook};
+use berth_tracker::{Actor, Code, Error, Event, File, Fut, Outbox, Right, RunHead, Tried, Webhook};
 
 /// The team that a request is for, where its user is in several.
 const TEAM: &str = "x-berth-team";
