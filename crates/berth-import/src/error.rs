@@ -42,7 +42,7 @@ pub enum Error {
     /// What was asked for is not there.
     #[error("{0}")]
     Absent(String),
-    /// There is something already, and nobody said that it goes on.
+    /// There is something already, and `resume` was not asked for.
     #[error("{0}")]
     Begun(String),
     #[error("stopped at the first problem, as --strict says: {0}")]

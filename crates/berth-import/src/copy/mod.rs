@@ -10,6 +10,8 @@ mod plan;
 mod registry;
 mod runs;
 mod send;
+#[cfg(test)]
+mod tests;
 
 pub use map::Map;
 pub use plan::Pair;

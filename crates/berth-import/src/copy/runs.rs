@@ -69,9 +69,12 @@ impl Copy<'_> {
         if is_done {
             return Ok((Done::Before, None));
         }
-        let Some(to) = pair.open() else { return Ok((Done::Left, None)) };
+        let Some(to) = pair.open() else {
+            let done = if known.is_some() { Done::Before } else { Done::Left };
+            return Ok((done, None));
+        };
         if known.as_ref().is_some_and(|known| known.deleted) {
-            // It was deleted when it was whole, or somebody has deleted it since.
+            // The import deleted it when it was whole, or a user has deleted it since.
             if !run.deleted {
                 self.problems.add(what(), "it was deleted at the target, and stays so");
             }

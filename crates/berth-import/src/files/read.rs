@@ -28,7 +28,7 @@ impl FileStore {
                 if !is_trash && name_of(&folder) == MODELS {
                     continue;
                 }
-                // A run that was deleted long ago, or what somebody put there.
+                // Any other folder that a user put there.
                 let shown = || format!("experiment in {}", folder.display());
                 if !folder.join(META).is_file() {
                     if is_trash || folders(&folder)?.iter().any(|run| run.join(META).is_file()) {

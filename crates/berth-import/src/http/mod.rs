@@ -131,13 +131,4 @@ fn quoted(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn a_text_in_a_filter_is_in_the_quotes_that_it_does_not_have() {
-        assert_eq!(quoted("a").as_deref(), Some("'a'"));
-        assert_eq!(quoted("it's").as_deref(), Some("\"it's\""));
-        assert_eq!(quoted("it's \"a\""), None);
-    }
-}
+mod tests;

@@ -27,13 +27,11 @@ impl Server {
             return Ok(known.clone());
         }
         let asked = json!({ "experiment_name": "Default" });
-        let found = match self.ask((Method::Get, "experiments/get-by-name"), &asked).await {
-            Ok(answer) => json::experiment(&answer["experiment"]).location,
-            Err(error) if error.is_absent() => String::new(),
+        let team = match self.ask((Method::Get, "experiments/get-by-name"), &asked).await {
+            Ok(answer) => team_of(&json::experiment(&answer["experiment"])),
+            Err(error) if error.is_absent() => None,
             Err(error) => return Err(error),
         };
-        let path = found.strip_prefix("mlflow-artifacts:/").unwrap_or_default();
-        let team = path.split_once('/').map(|(team, _)| team.to_owned());
         Ok(self.own.get_or_init(|| team).clone())
     }
 
@@ -139,6 +137,13 @@ impl Source for Server {
     }
 }
 
+/// The team of a default experiment of Berth. At MLflow's server its id is 0, and there are no teams.
+fn team_of(default: &Experiment) -> Option<String> {
+    let path = default.location.strip_prefix("mlflow-artifacts:/")?;
+    let (team, id) = path.split_once('/')?;
+    (id == default.id && id != "0").then(|| team.to_owned())
+}
+
 /// An id that an answer says.
 pub(super) fn id_of(answer: &Value, at: &[&str]) -> Result<String> {
     let found = at.iter().fold(answer, |value, part| &value[*part]);
@@ -147,5 +152,22 @@ pub(super) fn id_of(answer: &Value, at: &[&str]) -> Result<String> {
             Err(Error::odd(at.join("."), "the server made something and gave it no id"))
         }
         id => Ok(id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_berth_has_teams() {
+        let team = |id: &str, location: &str| {
+            let default = json!({ "experiment_id": id, "artifact_location": location });
+            team_of(&json::experiment(&default))
+        };
+        assert_eq!(team("3", "mlflow-artifacts:/nlp/3").as_deref(), Some("nlp"));
+        assert_eq!(team("0", "mlflow-artifacts:/0"), None);
+        assert_eq!(team("0", "mlflow-artifacts:/proxied/0"), None);
+        assert_eq!(team("0", "s3://bucket/0"), None);
     }
 }
