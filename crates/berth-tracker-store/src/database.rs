@@ -56,6 +56,7 @@ const STEPS: &[Step] = &[
     Step { version: 1, sql: include_str!("../migrations/0001_start.sql") },
     Step { version: 2, sql: include_str!("../migrations/0002_runs_by_data.sql") },
     Step { version: 3, sql: include_str!("../migrations/0003_removals.sql") },
+    Step { version: 4, sql: include_str!("../migrations/0004_docs_by_name.sql") },
 ];
 /// The version of the tables that this program knows.
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -108,8 +108,9 @@ impl Reader<'_> {
     }
 
     pub async fn named(&self, kind: Kind, name: &str) -> Read<Option<(DocKey, String)>> {
-        let sql = "SELECT kind, scope, name, sub, doc FROM docs WHERE kind = ? AND name = ?";
-        let rows = self.rows(sql, vec![Bind::Int(kind as i64), Bind::from(name)]).await;
+        // Without the sign, SQLite would read all documents of the kind.
+        let sql = "SELECT kind, scope, name, sub, doc FROM docs WHERE name = ? AND +kind = ?";
+        let rows = self.rows(sql, vec![Bind::from(name), Bind::Int(kind as i64)]).await;
         let found = rows.and_then(|rows| rows.first().map(doc).transpose());
         found.map_err(|error| failed("read a document", &error))
     }

@@ -17,8 +17,6 @@ const MOST_RUNS: i64 = 200;
 const MOST_POINTS: i64 = 20_000;
 /// Documents and other rows of an experiment that one turn removes.
 const MOST_ROWS: i64 = 5_000;
-/// Ids in one statement.
-const MOST_IDS: usize = 500;
 
 fn answer(cleaned: &Cleaned) -> Applied {
     Ok(Ok(serde_json::to_vec(cleaned).expect("removals are plain data")))
@@ -140,13 +138,9 @@ impl Writer {
             drop(rows);
             let models: Vec<String> =
                 named.iter().filter(|id| id.starts_with("m-")).cloned().collect();
-            for some in models.chunks(MOST_IDS) {
-                let places = vec!["?"; some.len()].join(",");
-                let sql = format!("SELECT doc FROM docs WHERE kind = 4 AND name IN ({places})");
-                let sql = AssertSqlSafe(self.backend().sql_of(sql));
-                let binds = some.iter().map(Bind::from).collect();
-                let rows = query_with(sql, arguments(binds)).persistent(false);
-                for row in rows.fetch_all(&mut *connection).await? {
+            for id in models {
+                let sql = "SELECT doc FROM docs WHERE name = ? AND +kind = 4";
+                for row in self.all(connection, sql, vec![Bind::Text(id)]).await? {
                     let doc: String = row.try_get(0)?;
                     let Ok(model) = read::<LoggedModel>(&doc) else { continue };
                     named.insert(model.run);
