@@ -9,7 +9,7 @@ import mlflow
 first = not os.path.exists("saved")
 mlflow.set_experiment("digits")
 with mlflow.start_run():
-    mlflow.log_param("lr", 0.1)
+    mlflow.log_params({"lr": 0.1, "start": "first" if first else "second"})
     mlflow.log_metric("loss", 0.5 if first else 0.25, step=1 if first else 2)
     if not first:
         with mlflow.start_run(run_name="inner", nested=True):

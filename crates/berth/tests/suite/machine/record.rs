@@ -282,6 +282,8 @@ fn the_client_of_mlflow_resumes_the_run_of_its_job_over_attempts() {
     assert_eq!(value(&run, "tags", "berth.attempts"), Some("2"));
     assert_eq!(metric(&run, "loss"), Some(0.25), "of the second attempt");
     assert_eq!(value(&run, "params", "lr"), Some("0.1"));
+    assert_eq!(value(&run, "params", "start"), Some("first"));
+    assert_eq!(value(&run, "tags", "berth.changed.start"), Some("second"));
     // What the script has begun besides are runs of their own.
     let all = server.json(&["runs", "--experiment", "digits"]);
     let mut names: Vec<String> = all
