@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// What became of the tables.
 pub enum Restored {
     /// They hold what the backup holds, once that is committed.
-    Filled(Filled),
+    Filled(Box<Filled>),
     /// They held something before, and still hold that alone.
     Kept { database: String },
 }
@@ -61,7 +61,7 @@ pub async fn restore<R: AsyncBufRead + Unpin + Send>(
         let why = format!("{found} of {wanted} rows were read back, or other ones");
         return Err(BackupError::Bad { why });
     }
-    Ok(Restored::Filled(Filled { database, connection, rows: footer.rows }))
+    Ok(Restored::Filled(Box::new(Filled { database, connection, rows: footer.rows })))
 }
 
 impl Filled {
