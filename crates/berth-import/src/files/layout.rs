@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::Pairs;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -89,15 +90,44 @@ pub fn pairs(folder: &Path, mut problem: impl FnMut(&str, String)) -> Result<Pai
     Ok(found)
 }
 
+/// The longest name of a file.
+const LONGEST: usize = 255;
+
 /// The file that something of this name is kept in.
 pub fn file_of(folder: &Path, name: &str) -> Result<PathBuf> {
-    let plain =
-        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
+    let plain = |part: &str| {
+        let is_name = !part.is_empty() && part != "." && part != "..";
+        is_name && part.len() <= LONGEST && !part.contains('\0')
+    };
     if !name.split('/').all(plain) {
-        let why = "a file cannot have this name".to_owned();
-        return Err(Error::Refused { what: format!("`{name}`"), why });
+        return Err(refused(name, "a file cannot have this name"));
     }
     Ok(folder.join(name))
+}
+
+fn refused(name: &str, why: &str) -> Error {
+    Error::Refused { what: format!("`{name}`"), why: why.to_owned() }
+}
+
+/// The files of several names, if there can be all of them: `a` is a file, so `a/b` can be none.
+/// It is known before anything is written.
+pub fn files_of<'a>(
+    folder: &Path,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Vec<(&'a str, PathBuf)>> {
+    let names: BTreeSet<&str> = names.collect();
+    let mut found = Vec::with_capacity(names.len());
+    for name in &names {
+        let path = file_of(folder, name)?;
+        let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);
+        let is_below_file =
+            above.any(|above| names.contains(above) || folder.join(above).is_file());
+        if is_below_file || path.is_dir() {
+            return Err(refused(name, "a file and a folder cannot have the same name"));
+        }
+        found.push((*name, path));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -111,6 +141,16 @@ mod tests {
         for bad in ["../a", "/a", "a//b", ".", "", "a/../../b"] {
             assert!(file_of(folder, bad).unwrap_err().is_refusal(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_name_that_is_a_folder_of_others_is_refused_before_anything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("loss"), "").unwrap();
+        fs::create_dir(folder.path().join("val")).unwrap();
+        let refused = |names: &[&str]| files_of(folder.path(), names.iter().copied()).is_err();
+        assert!(refused(&["loss/a"]) && refused(&["val"]) && refused(&["x", "x/y"]));
+        assert!(!refused(&["loss", "val/loss", "x/y", "x/z"]));
     }
 
     #[test]

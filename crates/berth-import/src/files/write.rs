@@ -1,7 +1,7 @@
 //! Writing a file store.
 
 use super::layout::{
-    ARTIFACTS, DATASETS, INPUTS, META, METRICS, OUTPUTS, PARAMS, TAGS, TRASH, file_of,
+    ARTIFACTS, DATASETS, INPUTS, META, METRICS, OUTPUTS, PARAMS, TAGS, TRASH, file_of, files_of,
 };
 use super::{FileStore, disk, runs, yaml};
 use crate::error::{Error, Result};
@@ -36,8 +36,10 @@ fn id_from(text: &str) -> String {
 }
 
 pub fn put_pairs(folder: &Path, pairs: &[(String, String)]) -> Result<()> {
+    let files: BTreeMap<&str, PathBuf> =
+        files_of(folder, pairs.iter().map(|(key, _)| key.as_str()))?.into_iter().collect();
     for (key, value) in pairs {
-        disk::write_text(&file_of(folder, key)?, value)?;
+        disk::write_text(&files[key.as_str()], value)?;
     }
     Ok(())
 }
@@ -128,7 +130,10 @@ impl FileStore {
             let _ = writeln!(lines, "{} {value} {}", point.timestamp, point.step);
         }
         let folder = self.folder_of(run).join(METRICS);
-        lines.into_iter().try_for_each(|(key, lines)| append(&file_of(&folder, key)?, &lines))
+        for (key, path) in files_of(&folder, lines.keys().copied())? {
+            append(&path, &lines[key])?;
+        }
+        Ok(())
     }
 
     pub(super) fn add_datasets(&self, run: &Target, datasets: &[Dataset]) -> Result<()> {
