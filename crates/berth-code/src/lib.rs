@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod digest;
+mod header;
 mod origin;
 mod pack;
 mod unpack;

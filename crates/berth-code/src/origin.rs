@@ -1,11 +1,11 @@
 //! Where a folder comes from: its commit, and what was changed since. An archive has it as its first
 //! entries, so that nothing else has to be read to find it.
 
-use crate::pack::plain_header;
+use crate::header::plain;
 use flate2::read::GzDecoder;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use tar::{Archive, Builder};
+use tar::{Archive, Builder, EntryType};
 
 /// The files of an archive that have it.
 const COMMIT: &str = ".berth/commit";
@@ -87,5 +87,6 @@ pub fn cut_diff(mut diff: String) -> String {
 }
 
 fn add(archive: &mut Builder<impl Write>, path: &str, text: &str) -> io::Result<()> {
-    archive.append_data(&mut plain_header(text.len() as u64), path, text.as_bytes())
+    let mut header = plain(EntryType::Regular, text.len() as u64, false);
+    archive.append_data(&mut header, path, text.as_bytes())
 }

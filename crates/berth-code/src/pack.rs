@@ -1,6 +1,7 @@
 //! From a folder to an archive.
 
 use crate::digest::Hasher;
+use crate::header::plain;
 use crate::origin::Origin;
 use crate::{MOST_BYTES, MOST_FILES, MOST_PACKED};
 use berth_model::CodeId;
@@ -159,23 +160,10 @@ fn too_large(most: u64, found: &[Found]) -> PackError {
     PackError::TooLarge { most, largest, size }
 }
 
-/// The header of a file that cannot be run.
-pub(crate) fn plain_header(bytes: u64) -> Header {
-    let found = Found { path: PathBuf::new(), kind: EntryType::Regular, bytes, executable: false };
-    header(&found)
-}
-
 /// Nothing but what makes a file what it is: owners and times differ between machines.
 fn header(one: &Found) -> Header {
-    let mut header = Header::new_gnu();
-    header.set_entry_type(one.kind);
-    header.set_size(one.bytes);
-    header.set_mtime(0);
-    header.set_uid(0);
-    header.set_gid(0);
     let is_open = one.executable || one.kind != EntryType::Regular;
-    header.set_mode(if is_open { 0o755 } else { 0o644 });
-    header
+    plain(one.kind, one.bytes, is_open)
 }
 
 fn add(

@@ -9,9 +9,6 @@ use berth_tracker::{
 };
 use serde_json::json;
 
-/// What the data sets are called that the server has mounted.
-pub const SOURCE: &str = "berth";
-
 /// A run that was brought up to date.
 pub struct Brought {
     pub head: RunHead,
@@ -101,7 +98,7 @@ fn input(mounted: &super::facts::Mounted) -> Input {
     let dataset = Dataset {
         name: mounted.version.clone(),
         digest: limits::cut(mounted.hash.clone(), limits::DATASET_DIGEST),
-        source_type: SOURCE.to_owned(),
+        source_type: told::SOURCE.to_owned(),
         source: source.to_string(),
         schema: None,
         profile: None,

@@ -1,7 +1,7 @@
 //! What a job ran with, as files among the artifacts of its run.
 
 use super::facts::Facts;
-use super::{Runs, code, packages};
+use super::{code, packages};
 use berth_service::artifacts::{self, ArtifactPath};
 use berth_service::{Caller, Fault, Service};
 use berth_tracker::RunHead;
@@ -16,8 +16,8 @@ const ALL: [&str; 3] = [JOB, DIFF, PACKAGES];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes those that are not there. A run is whole without them: a team that keeps all it may has none.
-pub async fn written(runs: &Runs, facts: &Facts, head: &RunHead) {
-    let written = tokio::time::timeout(PATIENCE, write(&runs.service, facts, head.experiment));
+pub async fn written(service: &Service, facts: &Facts, head: &RunHead) {
+    let written = tokio::time::timeout(PATIENCE, write(service, facts, head.experiment));
     match written.await {
         Ok(Ok(())) => {}
         Ok(Err(fault)) => {

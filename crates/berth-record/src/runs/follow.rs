@@ -1,7 +1,8 @@
 //! Follows the log of events, and brings the run of each job up to date that an event is about.
 
+use super::book::{Runs, now};
 use super::position::Position;
-use super::{Runs, bring, checkpoint, files, measure, now};
+use super::{bring, checkpoint, files, measure};
 use berth_engine::{Heard, clock};
 use berth_model::{Decision, Event, JobId, Span, Time};
 use berth_service::Fault;
@@ -298,7 +299,7 @@ async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
     // A script that chooses an experiment does so at its start, and the run then moves.
     let began = facts.started.unwrap_or_default();
     if facts.end.is_some() || clock::now() - began >= SOONEST {
-        files::written(runs, &facts, &brought.head).await;
+        files::written(&runs.service, &facts, &brought.head).await;
     }
     Ok(match (&facts.end, facts.runs) {
         (Some(end), _) => Next::Ended(end.at),

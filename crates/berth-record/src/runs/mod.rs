@@ -5,6 +5,7 @@
 //! was, so nothing is missed after a crash, and what is done again changes nothing. While the tracking
 //! database is away the follower waits, and scheduling does not notice.
 
+mod book;
 mod bring;
 mod checkpoint;
 mod code;
@@ -18,95 +19,6 @@ mod position;
 mod told;
 
 pub use berth_service::tracked_run::run_id;
+pub use book::Runs;
 pub use facts::Facts;
 pub use follow::begin;
-
-use berth_model::JobId;
-use berth_service::Service;
-use berth_tracker::{Error, RunHead, Store};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Jobs that are known to have a run.
-const MOST_KNOWN: usize = 10_000;
-
-/// Cheap to clone.
-#[derive(Clone)]
-pub struct Runs {
-    service: Service,
-    store: Arc<dyn Store>,
-    /// The ids of the runs of jobs that have one.
-    known: Arc<Mutex<BTreeMap<JobId, Arc<str>>>>,
-    failures: Arc<AtomicU64>,
-    behind: Arc<AtomicU64>,
-}
-
-impl Runs {
-    pub fn new(service: Service, store: Arc<dyn Store>) -> Runs {
-        let (failures, behind) = (Arc::default(), Arc::default());
-        Runs { service, store, known: Arc::default(), failures, behind }
-    }
-
-    /// How often a run could not be brought up to date.
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
-
-    /// Jobs whose runs are behind them, because that failed.
-    pub fn behind(&self) -> u64 {
-        self.behind.load(Ordering::Relaxed)
-    }
-
-    /// Makes the run of a job that asks for something by the token of its own: it may ask before the
-    /// follower has got there.
-    pub async fn prepare(&self, job: JobId) -> Result<Option<RunHead>, Error> {
-        let known = self.known().get(&job).cloned();
-        if let Some(run) = known {
-            return self.store.run_head(&run).await;
-        }
-        let Some(facts) = self.facts(job).await? else { return Ok(None) };
-        let head = bring::made(&*self.store, &facts, now()).await?;
-        self.remember(job, &facts.run);
-        Ok(Some(head))
-    }
-
-    /// The script of a job has chosen an experiment, as `mlflow.set_experiment` does: the run of the
-    /// job goes there, unless the script has logged to it.
-    pub async fn chose(&self, job: JobId, experiment: i64) -> Result<(), Error> {
-        let Some(facts) = self.facts(job).await? else { return Ok(()) };
-        let from = bring::moved(&*self.store, &facts, experiment).await?;
-        if let Some(from) = from {
-            files::moved(&self.service, &facts, from, experiment).await;
-        }
-        Ok(())
-    }
-
-    async fn facts(&self, job: JobId) -> Result<Option<Facts>, Error> {
-        let found = Facts::of(&self.service, job).await;
-        let mut found = found.map_err(|fault| Error::internal(fault.0.detail.clone()))?;
-        // Only a run that is made is told.
-        if let Some(facts) = found.as_mut().filter(|_| !self.known().contains_key(&job)) {
-            facts.origin = code::origin(&self.service, facts).await;
-        }
-        Ok(found)
-    }
-
-    /// The job has a run.
-    fn remember(&self, job: JobId, run: &str) {
-        let mut known = self.known();
-        if known.len() >= MOST_KNOWN {
-            known.clear();
-        }
-        known.insert(job, run.into());
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<JobId, Arc<str>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Milliseconds since 1970, as runs have them.
-fn now() -> i64 {
-    berth_engine::clock::now().0
-}

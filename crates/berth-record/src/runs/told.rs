@@ -7,6 +7,8 @@ use berth_tracker::{Run, limits};
 pub const ATTEMPTS: &str = "berth.attempts";
 /// How the job ended. A run that has it is left alone.
 pub const END: &str = "berth.end";
+/// What the data sets are called that the server has mounted.
+pub const SOURCE: &str = "berth";
 const OURS: &str = "berth.";
 /// Tags of MLflow that a run is made with.
 const MADE_WITH: [&str; 5] = [
@@ -68,7 +70,7 @@ pub fn is_untouched(run: &Run, facts: &Facts) -> bool {
     run.metrics.iter().all(|latest| latest.key.starts_with(OURS))
         && run.tags.iter().all(|(key, _)| own_tag(key))
         && run.params.iter().all(|(key, _)| facts.params.iter().any(|(own, _)| own == key))
-        && run.datasets.iter().all(|input| input.dataset.source_type == super::bring::SOURCE)
+        && run.datasets.iter().all(|input| input.dataset.source_type == SOURCE)
         && run.models.is_empty()
 }
 
