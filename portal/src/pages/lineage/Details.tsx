@@ -13,6 +13,7 @@ import {
 import { bytes, count, plural } from "@/lib/format";
 import { Row } from "./ListView";
 import {
+  costOf,
   type Direction,
   kindOf,
   lineageCommand,
@@ -65,7 +66,7 @@ export function Details({
           </Button>
         )}
       </div>
-      <Known node={node} />
+      <Known of={of} node={node} />
       <Beside title="Made from" of={of} id={node.id} direction="before" onChoose={onChoose} />
       <Beside title="Made into" of={of} id={node.id} direction="after" onChoose={onChoose} />
       {!node.hidden && (
@@ -106,16 +107,21 @@ function Open({ node }: { node: LineageNode }) {
   }
 }
 
-function Known({ node }: { node: LineageNode }) {
+function Known({ of, node }: { of: Lineage; node: LineageNode }) {
   const d = node.details;
+  const cost = costOf(of, node);
   return (
     <Facts
       items={[
         Boolean(node.team) && ["Team", <bdi key="t">{node.team}</bdi>],
         Boolean(d.status) && ["State", d.status?.toLowerCase()],
-        d.cost_micros !== undefined && ["Cost", <Money key="c" micros={d.cost_micros} />],
+        cost !== undefined && [
+          node.kind === "run" ? "Cost of its job" : "Cost",
+          <Money key="c" micros={cost} />,
+        ],
         d.gpu_ms !== undefined && ["GPU-hours", count(d.gpu_ms / 3_600_000, 1)],
         Boolean(d.asks) && ["Asks for", d.asks],
+        Boolean(d.gpus) && ["GPUs", d.gpus],
         Boolean(d.by) && ["By", <bdi key="b">{d.by}</bdi>],
         Boolean(d.created) && ["Made", <Time key="m" at={d.created} as="both" />],
         Boolean(d.started) && ["Started", <Time key="s" at={d.started} as="both" />],
@@ -165,12 +171,12 @@ function Beside({
   if (near.length === 0) return null;
   const far = reach(of, id, direction) - near.length;
   return (
-    <section aria-label={title}>
+    <div>
       <h3 className="mb-1 font-medium">{title}</h3>
       <ul className="-mx-2 flex flex-col gap-0.5">
         {near.slice(0, MOST).map(({ node, how }, i) => (
           <li key={`${node.id} ${i}`}>
-            <Row node={node} how={how} chosen={undefined} onChoose={onChoose} />
+            <Row of={of} node={node} how={how} chosen={undefined} onChoose={onChoose} />
           </li>
         ))}
       </ul>
@@ -185,6 +191,6 @@ function Beside({
           .
         </p>
       )}
-    </section>
+    </div>
   );
 }

@@ -32,16 +32,16 @@ export function ListView({
         title="Made from"
         none="Nothing is recorded that it was made from."
       >
-        {(branches) => <Tree branches={branches} chosen={chosen} onChoose={onChoose} />}
+        {(branches) => <Tree of={of} branches={branches} chosen={chosen} onChoose={onChoose} />}
       </Side>
       {root && (
         <section aria-label="What was asked about">
           <h2 className="mb-1 font-medium">What was asked about</h2>
-          <Row node={root} chosen={chosen} onChoose={onChoose} />
+          <Row of={of} node={root} chosen={chosen} onChoose={onChoose} />
         </section>
       )}
       <Side of={of} direction="after" title="Made into" none="Nothing was made from it so far.">
-        {(branches) => <Tree branches={branches} chosen={chosen} onChoose={onChoose} />}
+        {(branches) => <Tree of={of} branches={branches} chosen={chosen} onChoose={onChoose} />}
       </Side>
     </div>
   );
@@ -70,11 +70,13 @@ function Side({
 }
 
 function Tree({
+  of,
   branches,
   chosen,
   onChoose,
   depth = 0,
 }: {
+  of: Lineage;
   branches: readonly Branch[];
   chosen: string | undefined;
   onChoose: (id: string) => void;
@@ -84,10 +86,18 @@ function Tree({
     <ul className={cx("flex flex-col gap-0.5", depth > 0 && "ml-2.5 border-line border-l pl-2.5")}>
       {branches.map((b, i) => (
         <li key={`${b.node.id} ${i}`} className="min-w-0">
-          <Row node={b.node} how={b.how} again={b.again} chosen={chosen} onChoose={onChoose} />
+          <Row
+            of={of}
+            node={b.node}
+            how={b.how}
+            again={b.again}
+            chosen={chosen}
+            onChoose={onChoose}
+          />
           {b.branches.length > 0 && (
             // Beyond some levels further indenting leaves no room on a phone.
             <Tree
+              of={of}
               branches={b.branches}
               chosen={chosen}
               onChoose={onChoose}
@@ -101,12 +111,14 @@ function Tree({
 }
 
 export function Row({
+  of,
   node,
   how,
   again,
   chosen,
   onChoose,
 }: {
+  of: Lineage;
   node: LineageNode;
   how?: string;
   again?: boolean;
@@ -114,7 +126,7 @@ export function Row({
   onChoose: (id: string) => void;
 }) {
   const { word, tone } = kindOf(node.kind);
-  const note = noteOf(node);
+  const note = noteOf(of, node);
   return (
     <button
       type="button"

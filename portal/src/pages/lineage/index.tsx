@@ -8,7 +8,7 @@ import { LineageGraph } from "@/viz/lineage-graph/LineageGraph";
 import { Details } from "./Details";
 import { lineageQuery } from "./data";
 import { ListView } from "./ListView";
-import { graphOf, kindOf, lineageCommand, nameOf, summary } from "./model";
+import { canBegin, graphOf, kindOf, lineageCommand, nameOf, summary } from "./model";
 import { Asker, Start } from "./Start";
 import type { LineageSearch } from "./search";
 import type { Lineage } from "./wire";
@@ -184,7 +184,7 @@ function Found({
             node={node}
             team={team}
             onChoose={onChoose}
-            {...(node.id !== of.of && !node.hidden && { onAsk: () => onAsk(node.id) })}
+            {...(node.id !== of.of && canBegin(node) && { onAsk: () => onAsk(node.id) })}
           />
         </aside>
       )}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  canBegin,
   graphOf,
   lineageCommand,
   nameOf,
@@ -18,7 +19,8 @@ const node = (id: string, details: LineageDetails = {}, more: Partial<LineageNod
   const at = id.indexOf(":");
   const name = id.slice(at + 1);
   const kind = id.slice(0, at) as LineageKind;
-  return { id, kind, name, team: "nlp", label: name, details, ...more };
+  const words: Partial<Record<LineageKind, string>> = { run: "run ", job: "job " };
+  return { id, kind, name, team: "nlp", label: (words[kind] ?? "") + name, details, ...more };
 };
 
 const CHAT: Lineage = {
@@ -26,10 +28,10 @@ const CHAT: Lineage = {
   nodes: [
     node("model:chat@3", { aliases: ["champion"] }),
     node("logged_model:m-1"),
-    node("run:0a1b", { cost_micros: 12_500_000, status: "FINISHED" }),
-    node("job:17", { cost_micros: 12_500_000 }),
+    node("run:0a1b", { status: "FINISHED" }, { label: "run first" }),
+    node("job:17", { cost_micros: 12_500_000 }, { name: "train", label: "job 17 train" }),
     node("data:c4@v3", { bytes: 3_000_000 }),
-    node("data:c4@v2", {}, { gone: true }),
+    node("data:c4@v2", {}, { gone: true, label: "c4@v2 (removed)" }),
     node("code:abc", { dirty: true }),
     node("model:chat-small@1"),
     node("data:x", {}, { hidden: true, name: "", team: "", label: "" }),
@@ -55,7 +57,13 @@ describe("a lineage", () => {
   it("is drawn from what was there before to what was made from it", () => {
     const { nodes, links } = graphOf(CHAT);
     expect(links[0]).toEqual({ from: "logged_model:m-1", to: "model:chat@3" });
-    expect(nodes[2]).toMatchObject({ id: "run:0a1b", kind: "Run", note: "$12.50" });
+    expect(nodes[2]).toMatchObject({
+      id: "run:0a1b",
+      kind: "Run",
+      name: "first",
+      // What its job has cost.
+      note: "$12.50",
+    });
   });
 
   it("says what lies directly beside a node, and how they are joined", () => {
@@ -104,11 +112,21 @@ describe("a lineage", () => {
 
 describe("a node", () => {
   it("says what matters most about it", () => {
-    expect(noteOf(find("model:chat@3"))).toBe("@champion");
-    expect(noteOf(find("data:c4@v3"))).toBe("3\u00a0MB");
-    expect(noteOf(find("data:c4@v2"))).toBe("removed");
-    expect(noteOf(find("code:abc"))).toBe("not committed");
+    expect(noteOf(CHAT, find("model:chat@3"))).toBe("@champion");
+    expect(noteOf(CHAT, find("data:c4@v3"))).toBe("3\u00a0MB");
+    expect(noteOf(CHAT, find("data:c4@v2"))).toBe("removed");
+    expect(noteOf(CHAT, find("code:abc"))).toBe("not committed");
+  });
+
+  it("is named without what its kind says already", () => {
+    expect(nameOf(find("run:0a1b"))).toBe("first");
+    expect(nameOf(find("job:17"))).toBe("17 train");
+    expect(nameOf(find("data:c4@v2"))).toBe("c4@v2");
     expect(nameOf(find("data:x"))).toBe("of another team");
+  });
+
+  it("can be asked about, unless it is hidden or only what something was made with", () => {
+    expect(CHAT.nodes.filter((n) => !canBegin(n)).map((n) => n.id)).toEqual(["code:abc", "data:x"]);
   });
 
   it("leads to its page, unless it is hidden or gone", () => {

@@ -35,15 +35,35 @@ const LINKS: Record<LineageLink, { before: string; after: string }> = {
   resumed_from: { before: "it goes on from", after: "goes on from it" },
 };
 
+/** Its label without what the kind says already: `run first` of a run is `first`. */
 export function nameOf(node: LineageNode): string {
-  return node.hidden ? "of another team" : node.label || node.name || node.id;
+  if (node.hidden) return "of another team";
+  const label = (node.label || node.name || node.id).replace(/ \(removed\)$/, "");
+  const word = `${kindOf(node.kind).word.toLowerCase()} `;
+  const rest = label.startsWith(word) ? label.slice(word.length) : label;
+  return rest || node.id;
+}
+
+/** What a run has cost is what its job has cost. */
+export function costOf(of: Lineage, node: LineageNode): number | undefined {
+  if (node.details.cost_micros !== undefined || node.kind !== "run")
+    return node.details.cost_micros;
+  const edge = of.edges.find((e) => e.from === node.id && e.kind === "run_of");
+  return of.nodes.find((n) => n.id === edge?.to)?.details.cost_micros;
+}
+
+/** Where a lineage can begin: code and images are only ever what something was made with. */
+export function canBegin(node: LineageNode): boolean {
+  return !node.hidden && !["code", "image", "dataset"].includes(node.kind);
 }
 
 /** What matters most about a node, in a few letters. */
-export function noteOf({ details, hidden, gone }: LineageNode): string | undefined {
-  if (hidden) return undefined;
-  if (gone) return "removed";
-  if (details.cost_micros !== undefined) return money(details.cost_micros);
+export function noteOf(of: Lineage, node: LineageNode): string | undefined {
+  const { details } = node;
+  if (node.hidden) return undefined;
+  if (node.gone) return "removed";
+  const cost = costOf(of, node);
+  if (cost !== undefined) return money(cost);
   if (details.aliases && details.aliases.length > 0) return `@${details.aliases.join(" @")}`;
   if (details.bytes !== undefined) return bytes(details.bytes);
   if (details.dirty) return "not committed";
@@ -54,7 +74,7 @@ export function graphOf(of: Lineage): { nodes: GraphNode[]; links: Link[] } {
   return {
     nodes: of.nodes.map((node) => {
       const { word, tone } = kindOf(node.kind);
-      return { id: node.id, kind: word, name: nameOf(node), note: noteOf(node), tone };
+      return { id: node.id, kind: word, name: nameOf(node), note: noteOf(of, node), tone };
     }),
     // An edge leads back to what was there before; the drawing leads on to what was made.
     links: of.edges.map((edge) => ({ from: edge.to, to: edge.from })),
@@ -132,9 +152,9 @@ export function targetOf(node: LineageNode): Target | undefined {
   const { name, team } = node;
   switch (node.kind) {
     case "job":
-      return { to: "/jobs/$job", params: { job: name } };
+      return { to: "/jobs/$job", params: { job: node.id.slice("job:".length) } };
     case "run":
-      return { to: "/runs/$run", params: { run: name } };
+      return { to: "/runs/$run", params: { run: node.id.slice("run:".length) } };
     case "model": {
       const at = name.lastIndexOf("@");
       if (at < 1) return undefined;
@@ -151,7 +171,7 @@ export function targetOf(node: LineageNode): Target | undefined {
 /** The run that made something: itself, or the only one that it was registered from. */
 export function runBehind(of: Lineage, node: LineageNode): string | undefined {
   if (node.hidden || node.gone) return undefined;
-  if (node.kind === "run") return node.name;
+  if (node.kind === "run") return node.id.slice("run:".length);
   if (node.kind !== "model" && node.kind !== "logged_model") return undefined;
   for (const { node: one } of neighbours(of, node.id, "before")) {
     const run = one.kind === "model" ? undefined : runBehind(of, one);

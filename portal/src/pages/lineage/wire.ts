@@ -21,6 +21,7 @@ export interface LineageDetails {
   ended?: string;
   cost_micros?: number;
   gpu_ms?: number;
+  gpus?: string;
   asks?: string;
   project?: string;
   experiment?: string;

@@ -86,7 +86,7 @@ export function changeText(row: Compared): string | undefined {
   const share = typeof before === "number" && before !== 0 ? change / Math.abs(before) : undefined;
   const percent =
     share !== undefined && Number.isFinite(share) && Math.abs(share) < 10
-      ? ` (${sign}${figure(Number((Math.abs(share) * 100).toPrecision(2)))}\u00a0%)`
+      ? ` (${sign}${figure(Number((Math.abs(share) * 100).toPrecision(3)))}\u00a0%)`
       : "";
   return `${sign}${size}${percent}`;
 }

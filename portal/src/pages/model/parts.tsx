@@ -18,11 +18,11 @@ export function Description({
   return (
     <div className="flex min-w-0 items-start gap-2">
       {text ? (
-        <p className="min-w-0 max-w-180 flex-1 whitespace-pre-wrap wrap-anywhere">
+        <p className="min-w-0 max-w-180 whitespace-pre-wrap wrap-anywhere">
           <bdi>{text}</bdi>
         </p>
       ) : (
-        <p className="min-w-0 flex-1 text-muted">It has no description.</p>
+        <p className="min-w-0 text-muted">It has no description.</p>
       )}
       <Button look="quiet" size="sm" icon={Pencil} iconOnly denied={write.reason} onClick={onEdit}>
         Edit description

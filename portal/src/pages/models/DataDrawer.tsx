@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import {
   Button,
   berth,
-  CommandLine,
+  CopyButton,
   Drawer,
   ErrorNote,
   Facts,
@@ -89,7 +89,7 @@ function Inside({
 }) {
   const parent = parentOf(version);
   const other = (name: string) => (
-    <Button key={name} look="quiet" size="sm" onClick={() => onOpen(name)}>
+    <Button key={name} look="quiet" size="sm" className="-ml-2" onClick={() => onOpen(name)}>
       {name}
     </Button>
   );
@@ -114,10 +114,19 @@ function Inside({
       {parent && <Changes version={version} parent={parent} />}
       <UsedBy version={version} />
       <Part title="In a job file">
-        <div className="rounded-md border border-line">
-          <CommandLine command={`data: {/data: 'dvc:${dataName(version)}'}`} />
-        </div>
+        <JobFile text={`data: {/data: 'dvc:${dataName(version)}'}`} />
       </Part>
+    </div>
+  );
+}
+
+function JobFile({ text }: { text: string }) {
+  return (
+    <div className="flex items-center gap-2 rounded-md border border-line py-0.5 pr-1 pl-3">
+      <code tabIndex={0} className="min-w-0 flex-1 overflow-x-auto whitespace-nowrap py-1 text-12">
+        {text}
+      </code>
+      <CopyButton text={text} />
     </div>
   );
 }
@@ -141,7 +150,9 @@ function Changes({ version, parent }: { version: DataVersion; parent: string }) 
         <Facts
           items={(["added", "removed", "changed"] as const).map((kind) => [
             kind.charAt(0).toUpperCase() + kind.slice(1),
-            `${plural(diff.data[kind].files, "file")}, ${bytes(diff.data[kind].bytes)}`,
+            diff.data[kind].files === 0
+              ? "none"
+              : `${plural(diff.data[kind].files, "file")}, ${bytes(diff.data[kind].bytes)}`,
           ])}
         />
       ) : (

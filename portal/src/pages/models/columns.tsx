@@ -9,8 +9,8 @@ export const COLUMNS: readonly Column<RegisteredModel>[] = [
     id: "name",
     header: "Name",
     cell: (m) => (
-      <TextLink to="/models/$model" params={{ model: m.name }} className="block min-w-0 truncate">
-        <bdi>{m.name}</bdi>
+      <TextLink to="/models/$model" params={{ model: m.name }} className="block min-w-0">
+        <Cut>{m.name}</Cut>
       </TextLink>
     ),
     value: (m) => m.name,

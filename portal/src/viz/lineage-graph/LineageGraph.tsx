@@ -239,14 +239,17 @@ const Node = memo(function Node({
       role="button"
       tabIndex={stop ? 0 : -1}
       aria-pressed={chosen}
-      aria-label={`${node.kind} ${node.name}${node.note ? `, ${node.note}` : ""}${root ? ", what was asked about" : ""}`}
       data-node={node.id}
       transform={`translate(${x} ${y})`}
       className={names.join(" ")}
       onClick={() => onChoose(node.id)}
       onFocus={(e) => e.target.matches(":focus-visible") && onFocus(node.id)}
     >
-      <title>{`${node.kind} ${node.name}`}</title>
+      <title>
+        {[`${node.kind} ${node.name}`, node.note, root && "what was asked about"]
+          .filter(Boolean)
+          .join(", ")}
+      </title>
       <rect className="viz-lineage-box" width={NODE.width} height={NODE.height} rx={6} />
       <rect
         className="viz-lineage-stripe"
@@ -266,10 +269,10 @@ const Node = memo(function Node({
         aria-hidden="true"
       >
         <text y={19} className="viz-lineage-name">
-          {isolated(short(node.name, 27))}
+          {isolated(short(node.name, 25))}
         </text>
         <text y={35} className="viz-lineage-kind">
-          {isolated(short(under, 31))}
+          {isolated(short(under, 29))}
         </text>
       </svg>
     </g>

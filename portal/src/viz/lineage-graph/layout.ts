@@ -7,7 +7,7 @@ import { spread } from "./place";
 export type { Link } from "./layers";
 
 export const NODE = { width: 196, height: 44 } as const;
-const GAP = { x: 64, y: 12 } as const;
+const GAP = { x: 52, y: 12 } as const;
 /** The room of a link that passes a column. */
 const LANE = 14;
 const ROUNDS = 8;

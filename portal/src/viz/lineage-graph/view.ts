@@ -14,7 +14,7 @@ export interface Size {
 export const LEAST = 0.15;
 export const MOST = 2;
 /** Below this, text is no longer read: then a part is shown instead of the whole. */
-const READABLE = 0.6;
+const READABLE = 0.85;
 const MARGIN = 24;
 
 const within = (n: number, least: number, most: number) => Math.min(most, Math.max(least, n));
@@ -40,10 +40,16 @@ export function fitted(drawing: Size, frame: Size): View {
 export function opening(drawing: Size, frame: Size, middle: { x: number; y: number }): View {
   const all = fitted(drawing, frame);
   if (all.k >= READABLE) return all;
+  const k = READABLE;
+  // Where one side of it fits, it stands in the middle; else it begins and ends at the margin.
+  const start = (length: number, room: number, at: number) =>
+    length * k <= room - 2 * MARGIN
+      ? (room - length * k) / 2
+      : within(room / 2 - at * k, room - MARGIN - length * k, MARGIN);
   return {
-    k: READABLE,
-    x: frame.width / 2 - middle.x * READABLE,
-    y: frame.height / 2 - middle.y * READABLE,
+    k,
+    x: start(drawing.width, frame.width, middle.x),
+    y: start(drawing.height, frame.height, middle.y),
   };
 }
 
