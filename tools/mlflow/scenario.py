@@ -245,4 +245,30 @@ if prompt is not None:
     assert mlflow.genai.load_prompt("greeting", version=1).template == "Hello {{name}}"
     assert [one.name for one in client.search_registered_models()] == []
 
+# Webhooks of the registry. Their secret is in no answer.
+hook = client.create_webhook(
+    name="deployer",
+    url="https://deploy.example.com/hook",
+    events=["model_version.created", "model_version_alias.created"],
+    secret="a secret of the receiver",
+)
+assert [str(event) for event in hook.events] == [
+    "model_version.created",
+    "model_version_alias.created",
+], hook
+assert "secret of the receiver" not in str(vars(client.get_webhook(hook.webhook_id)))
+changed = client.update_webhook(hook.webhook_id, status="DISABLED")
+assert str(changed.status) == "DISABLED", changed
+assert [one.webhook_id for one in client.list_webhooks()] == [hook.webhook_id]
+client.delete_webhook(hook.webhook_id)
+assert list(client.list_webhooks()) == []
+refused(
+    "INVALID_PARAMETER_VALUE",
+    "--notify-allow",
+    client.create_webhook,
+    name="inner",
+    url="http://169.254.169.254/",
+    events=["model_version.created"],
+)
+
 print("everything is as it should be")
