@@ -89,6 +89,14 @@ pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
     let now = clock::now();
     let cost = |row: &JobRow| core.jobs.get(&row.id).map_or(row.cost, |live| core.cost(live, now));
     whole.cost_micros = found.rows.iter().map(|row| cost(row).0).sum();
+    let running = found.rows.iter().filter_map(|row| core.jobs.get(&row.id));
+    let running: Vec<_> = running.filter(|live| !live.leases.is_empty()).collect();
+    let price = running.iter().map(|live| live.price().0).sum();
+    whole.price_micros_per_hour = (!running.is_empty()).then_some(price);
+    let leases = running.iter().flat_map(|live| live.leases.values());
+    whole.on = leases.map(|lease| lease.row.node.clone()).collect();
+    whole.on.sort();
+    whole.on.dedup();
     whole.projected_micros = None;
     whole.parameters.clear();
     whole.exit = None;

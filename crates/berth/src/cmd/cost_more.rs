@@ -100,7 +100,7 @@ fn rows_text(found: &CostLines, look: &Look) -> String {
             line.job.map(|job| job.to_string()).into(),
             line.team.as_str().into(),
             line.user.as_str().into(),
-            words::gpus(line.gpus_milli, false).into(),
+            line.job.map(|_| words::gpus(line.gpus_milli, false)).into(),
             words::money(line.amount_micros).into(),
         ]);
     }
@@ -121,10 +121,13 @@ pub async fn idle(context: &Context, of: CostQuery, wants_csv: bool) -> Result<(
 fn idle_text(found: &CostIdle, look: &Look) -> String {
     let mut table = Table::new(&["CAUSE", ">COST", ">GPU-HOURS", "WHAT IT IS"]);
     for cause in &found.causes {
+        // The bill has what a machine cost beside its leases, and not of how many GPUs that was.
+        let known = cause.billed || cause.gpu_ms > 0 || cause.amount_micros == 0;
+        let hours = if known { words::gpu_hours(cause.gpu_ms) } else { "-".to_owned() };
         table.row(vec![
             cause.cause.as_str().into(),
             words::money(cause.amount_micros).into(),
-            words::gpu_hours(cause.gpu_ms).into(),
+            hours.into(),
             cause.text.as_str().into(),
         ]);
     }
@@ -171,4 +174,41 @@ fn forecast_text(found: &BudgetForecast, look: &Look) -> String {
         None => writeln!(out, "\nthe limit of {limit} is not reached until then"),
     };
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_api::wire::IdleCause;
+
+    #[test]
+    fn hours_of_what_no_job_held_are_unknown_and_not_zero() {
+        let cause = |cause: &str, amount_micros, gpu_ms, billed| IdleCause {
+            cause: cause.to_owned(),
+            text: "a text".to_owned(),
+            amount_micros,
+            gpu_ms,
+            billed,
+        };
+        let found = CostIdle {
+            from: "2026-10-31T23:00:00Z".parse().unwrap(),
+            to: "2026-11-15T14:00:00Z".parse().unwrap(),
+            teams: Vec::new(),
+            causes: vec![
+                cause("unallocated", 2_000_000, 0, false),
+                cause("fragmented", 0, 0, false),
+                cause("starting", 4_000, 5_000, true),
+            ],
+            holders: Vec::new(),
+            total_micros: 2_004_000,
+            notes: Vec::new(),
+        };
+        let expect = "\
+CAUSE          COST  GPU-HOURS  WHAT IT IS
+unallocated   $2.00          -  a text
+fragmented    $0.00          0  a text
+starting     <$0.01     0.0014  a text
+";
+        assert_eq!(idle_text(&found, &Look::fixed()), expect);
+    }
 }

@@ -56,6 +56,20 @@ fn why_of_an_array_proposes_commands_for_the_whole_array() {
 }
 
 #[test]
+fn an_array_costs_an_hour_what_its_running_elements_do() {
+    let server = Server::start(&["--gpus", "4xL4"]);
+    let script = "[ $SLURM_ARRAY_TASK_ID = 0 ] || sleep 600";
+    server.run_ok(&["run", "-d", "-n", "many", "-g", "1", "-a", "0-2", "--", "bash", "-c", script]);
+    until("the first element is done", || is(&server, "1_0", "done"));
+    until("the others run", || is(&server, "1_1", "running") && is(&server, "1_2", "running"));
+    let price = |job: &str| server.job(job)["price_micros_per_hour"].as_i64();
+    let (one, whole) = (price("1_1").expect("a price"), server.job("many"));
+    assert!(one > 0);
+    assert_eq!(whole["price_micros_per_hour"], 2 * one, "{whole}");
+    assert_eq!(whole["on"], json!(["box"]), "{whole}");
+}
+
+#[test]
 fn a_failure_that_is_tried_again_is_no_lost_lease() {
     let server = Server::start(&["--gpus", "1xL4"]);
     let file = server.work.path().join("flaky.yaml");
