@@ -44,8 +44,8 @@ impl Receiver {
                 let length = headers.get("content-length").and_then(|text| text.parse().ok());
                 let mut body = vec![0; length.unwrap_or(0)];
                 let _ = reader.read_exact(&mut body);
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
                 kept.lock().unwrap().push((headers, String::from_utf8(body).expect("text")));
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
             }
         });
         Receiver { url, messages }
