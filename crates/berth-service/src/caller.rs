@@ -1,6 +1,8 @@
 //! Who asks. Every route but the public ones needs a token. The table in `berth_api::access` decides
 //! what it allows: here for what concerns no team, in each use case for what does.
 
+mod of_job;
+
 use crate::approver::{Approver, By};
 use crate::checks;
 use crate::credentials;
@@ -14,28 +16,15 @@ use berth_api::routes::Route;
 use berth_api::{Code, wire};
 use berth_engine::{DEFAULT_TEAM, TeamTree, Write, clock};
 use berth_file::error::{did_you_mean, or_list};
-use berth_model::{JobId, LeaseId, Time};
+use berth_model::{JobId, Time};
 use berth_store::{AuditEntry, Batch, MemberRow, SessionRow, TokenRow};
+use of_job::{of_job, running};
 use std::sync::Arc;
 
+/// What the names of users begin with who are a namespace of a cluster. No person has such a name.
+const NAMESPACE: &str = "kube:";
 /// Teams that a message names.
 const MOST_NAMED: usize = 20;
-/// The routes by which a job fetches its code and its data.
-const FETCH: [&str; 2] = ["code_content", "dvc_get"];
-/// The routes by which the client of MLflow in a job logs, besides those that read data.
-const TRACK: [&str; 11] = [
-    "tracking_read",
-    "tracking_write",
-    "artifact_list",
-    "artifact_get",
-    "artifact_put",
-    "artifact_delete",
-    "artifact_presigned",
-    "artifact_parts_create",
-    "artifact_parts_complete",
-    "artifact_parts_abort",
-    "artifact_part",
-];
 
 /// Whoever is asking, and what they are where.
 #[derive(Debug, Clone)]
@@ -164,7 +153,13 @@ impl Caller {
     /// a namespace of the team, the caller has.
     pub fn of_namespace(service: &Service, namespace: &str, team: &str) -> Caller {
         let team = wire::Membership { team: team.to_owned(), role: Role::Researcher };
-        Caller::without_token(service, &format!("kube:{namespace}"), "kubernetes", None, vec![team])
+        Caller::without_token(
+            service,
+            &format!("{NAMESPACE}{namespace}"),
+            "kubernetes",
+            None,
+            vec![team],
+        )
     }
 
     /// The server as it keeps the record of a job: in the team of the job, in the name of its user.
@@ -455,108 +450,6 @@ async fn of_session(
     let Caller { inner, .. } = of_token(service, as_token, from, route).await?;
     let inner = Arc::into_inner(inner).expect("nobody else has it yet");
     Ok(Caller { inner: Arc::new(Inner { session: Some(row), ..inner }), route })
-}
-
-/// A running job, with as much of what its user may do in its team as a job needs.
-async fn of_job(
-    service: &Service,
-    token: JobToken,
-    from: String,
-    route: &'static Route,
-) -> Result<Caller, Fault> {
-    let ended = |why: &str| {
-        let detail = format!("the token of job {} has ended: {why}", token.lease.job);
-        let next = "a job finds a new one in the file that BERTH_TOKEN_FILE names while it runs";
-        Fault::new(Code::TokenEnded, detail).next(next)
-    };
-    if token.expires <= clock::now() {
-        return Err(ended("its time is over"));
-    }
-    let Some((name, team)) = running(service, token.lease) else {
-        return Err(ended("the job does not run any more"));
-    };
-    match token.reach {
-        Reach::Job => {}
-        Reach::Code => return of_fetch(service, token, (name, team), from, route),
-        Reach::Track => must_track(token, route)?,
-    }
-    let Some(person) = credentials::user(service, &name).await? else {
-        return Err(ended("its user is gone"));
-    };
-    let teams = service.store.memberships_of(&name).await?;
-    let teams: Vec<wire::Membership> = teams.into_iter().filter_map(membership).collect();
-    let tree = service.engine.teams();
-    let cluster = person.role.as_deref().and_then(role);
-    let standing = Standing { here: highest(&teams, &tree, &team), cluster };
-    let may = |permission| access::allows(standing, permission, Owner::Oneself);
-    let role = match (may(Permission::JobsSubmit), may(Permission::JobsRead)) {
-        (true, _) => Role::Researcher,
-        (false, true) => Role::Viewer,
-        (false, false) => return Err(ended("its user has no right in its team any more")),
-    };
-    let inner = Inner {
-        token: token.row(&name),
-        user: name,
-        scope: Scope::Jobs,
-        cluster: None,
-        teams: vec![wire::Membership { team: team.clone(), role }],
-        tree,
-        from,
-        job: Some(OfJob { token, team }),
-        session: None,
-    };
-    Ok(Caller { inner: Arc::new(inner), route })
-}
-
-/// What fetches the code and the data of a running job. The job was accepted with it, so it does not matter what
-/// its user may do now.
-fn of_fetch(
-    service: &Service,
-    token: JobToken,
-    (user, team): (String, String),
-    from: String,
-    route: &'static Route,
-) -> Result<Caller, Fault> {
-    if !FETCH.contains(&route.id) {
-        let job = token.lease.job;
-        let detail = format!(
-            "this token of job {job} fetches the job's code and data and does nothing else"
-        );
-        return Err(Fault::new(Code::ScopeTooSmall, detail));
-    }
-    let inner = Inner {
-        token: token.row(&user),
-        user,
-        scope: Scope::Read,
-        cluster: None,
-        teams: vec![wire::Membership { team: team.clone(), role: Role::Viewer }],
-        tree: service.engine.teams(),
-        from,
-        job: Some(OfJob { token, team }),
-        session: None,
-    };
-    Ok(Caller { inner: Arc::new(inner), route })
-}
-
-/// Refuses whatever is not about what is tracked.
-fn must_track(token: JobToken, route: &Route) -> Result<(), Fault> {
-    if TRACK.contains(&route.id) || route.permission == Permission::DataRead {
-        return Ok(());
-    }
-    let job = token.lease.job;
-    let detail = format!(
-        "this token of job {job} logs to what is tracked, reads and writes artifacts and reads data, \
-         and does nothing else"
-    );
-    let next = "a job finds a token for other requests in the file that BERTH_TOKEN_FILE names";
-    Err(Fault::new(Code::ScopeTooSmall, detail).next(next))
-}
-
-/// The user and the team of a job, while that task of it runs.
-fn running(service: &Service, lease: LeaseId) -> Option<(String, String)> {
-    let core = service.engine.core();
-    let job = core.jobs.get(&lease.job).filter(|job| job.leases.contains_key(&lease))?;
-    Some((job.row.user.clone(), job.row.team.clone()))
 }
 
 /// Refuses what the token, or the role for the cluster, does not allow on the route.
