@@ -3,7 +3,7 @@
 use super::answer::{Answer, Failure, Json};
 use super::asking::Asking;
 use super::extract::Path;
-use super::tracking::{Member, note, to_failure};
+use super::tracking::{Member, finished, note, to_failure};
 use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -54,10 +54,15 @@ async fn set(
     (team, experiment, with): (String, String, String),
     shared: bool,
 ) -> Answer<ExperimentShares> {
-    let of = Named { team: &team, experiment: &experiment };
-    let actor = Member::of_team(&app.service, caller, &team);
-    let done = set_share(&*app.tracking.store, &actor, of, (&with, shared), clock::now().0).await;
-    let (teams, changed) = done.map_err(to_failure)?;
-    note(app, actor.caller.audit(changed.target, changed.detail)).await;
-    Ok::<_, Failure>(Json(ExperimentShares { teams }))
+    let app = app.clone();
+    let work = async move {
+        let of = Named { team: &team, experiment: &experiment };
+        let actor = Member::of_team(&app.service, caller, &team);
+        let (store, now) = (&*app.tracking.store, clock::now().0);
+        let done = set_share(store, &actor, of, (&with, shared), now).await;
+        let (teams, changed) = done.map_err(to_failure)?;
+        note(&app, actor.caller.audit(changed.target, changed.detail)).await;
+        Ok::<_, Failure>(Json(ExperimentShares { teams }))
+    };
+    finished(work).await
 }

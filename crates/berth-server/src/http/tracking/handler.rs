@@ -15,8 +15,11 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use berth_engine::{Write, clock};
 use berth_store::{AuditEntry, Batch};
-use berth_tracker::{Access, Actor as _, Code, Error, Event, Op, Request as Asked, answer, find};
+use berth_tracker::{
+    Access, Actor as _, Code, Error, Event, Op, Reply, Request as Asked, answer, find,
+};
 use std::time::Duration;
+use tracing::Instrument;
 
 /// How long a body may take, and the largest there is: data sets are described at length.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -82,34 +85,50 @@ async fn carry_out(
     }
     let turn = app.service.heavy_reads.enter(op.id, asking.caller.user()).await;
     let turn = turn.map_err(|fault| of_fault(&fault))?;
-    let (store, query) = (app.tracking.store.clone(), query.to_owned());
+    let (whole, query) = (app.clone(), query.to_owned());
     let work = async move {
-        let reply = answer(op, &*store, &asking, asked(&query, &body, parts)).await;
-        (asking, reply)
+        let request = asked(&query, &body, parts);
+        let reply = answer(op, &*whole.tracking.store, &asking, request).await;
+        let reply = reply.inspect_err(|error| record(&whole, refused, error))?;
+        after(&whole, op, &asking, &reply).await;
+        Ok::<_, Error>(reply.body)
     };
-    let (asking, reply) = match turn {
+    let body = match turn {
         Some(turn) => turn.hold(work).await,
+        // A client that hangs up must not leave a change without its row in the audit log.
+        None if op.access == Access::Write => finished(work).await,
         None => work.await,
-    };
-    let reply = reply.inspect_err(|error| record(app, refused, error))?;
-    if let Some(job) = job {
-        of_job::was_answered(app, job, op, &reply).await;
+    }?;
+    let response = json(body);
+    let size = response.body().size_hint().exact();
+    match given::must_have_room(under_way.as_ref(), size) {
+        // The answer to a change is sent in any case.
+        Err(fault) if op.access == Access::Read => Err(of_fault(&fault)),
+        _ => Ok(response),
     }
-    if let Some(changed) = reply.changed {
-        let mut row = asking.caller.audit(changed.target, changed.detail);
+}
+
+/// Carries something out to its end, whether or not the client still waits for it.
+pub async fn finished<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// What follows a request that was carried out.
+async fn after(app: &App, op: &Op, asking: &Asking, reply: &Reply) {
+    if let Some(job) = asking.caller.job() {
+        of_job::was_answered(app, job, op, reply).await;
+    }
+    if let Some(changed) = &reply.changed {
+        let mut row = asking.caller.audit(&*changed.target, changed.detail.clone());
         op.id.clone_into(&mut row.what);
         op.method.clone_into(&mut row.method);
         note(app, row).await;
     }
     if let (Some(event), Some(team)) = (&reply.event, asking.team()) {
         announce(app, team, event).await;
-    }
-    let response = json(reply.body);
-    let size = response.body().size_hint().exact();
-    match given::must_have_room(under_way.as_ref(), size) {
-        // The answer to a change is sent in any case.
-        Err(fault) if op.access == Access::Read => Err(of_fault(&fault)),
-        _ => Ok(response),
     }
 }
 

@@ -8,7 +8,7 @@ mod identify;
 
 pub use actor::Asking as Member;
 pub use answer::to_failure;
-pub use handler::note;
+pub use handler::{finished, note};
 mod of_job;
 
 use crate::app::App;
