@@ -89,5 +89,31 @@ fn problem(body: &Value) -> Problem {
         "INTERNAL_ERROR" => Code::Internal,
         _ => Code::BadRequest,
     };
-    Problem::new(code, body["message"].as_str().unwrap_or_default())
+    let problem = Problem::new(code, body["message"].as_str().unwrap_or_default());
+    match code {
+        Code::NotFound => problem.next(
+            "List what there is: `berth experiments list`, `berth runs`, `berth models list` or \
+             `berth team list`.",
+        ),
+        Code::BadRequest => {
+            problem.next("docs/tracking.md has the grammar of filters, the names and the limits.")
+        }
+        _ => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_refusal_names_commands_of_tracking_to_go_on_with() {
+        let of = |code: &str| problem(&json!({ "error_code": code, "message": "No such run" }));
+        let missing = of("RESOURCE_DOES_NOT_EXIST");
+        assert_eq!(missing.detail, "No such run");
+        assert!(missing.next.contains("`berth experiments list`"), "{}", missing.next);
+        let wrong = of("INVALID_PARAMETER_VALUE");
+        assert!(wrong.next.contains("docs/tracking.md"), "{}", wrong.next);
+    }
 }

@@ -85,7 +85,7 @@ pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<()
     Ok(())
 }
 
-/// What it takes to remove a team with all that belongs to it. A team with jobs or volumes is
+/// What it takes to remove a team with all that belongs to it. A team with jobs, volumes or data is
 /// refused, and so is one with teams below it other than those in `leaving`.
 pub async fn removal(
     service: &Service,
@@ -111,6 +111,13 @@ pub async fn removal(
         if !kept.is_empty() {
             return Err(has_volumes(name, &kept));
         }
+    }
+    let mut data: Vec<String> =
+        service.store.data_versions(name, None).await?.into_iter().map(|row| row.name).collect();
+    data.sort();
+    data.dedup();
+    if !data.is_empty() {
+        return Err(has_data(name, &data));
     }
     documents.delete::<TeamRow>(name);
     for template in service.store.templates_of(name).await? {
@@ -140,13 +147,23 @@ fn in_use(name: &str, jobs: usize, below: &[&str]) -> Fault {
     Fault::new(Code::InUse, detail).next(next)
 }
 
-/// Secrets go with a team, because they can be set again. What is in a volume cannot.
+/// Secrets go with a team, because they can be set again. What is in a volume or in data cannot.
 fn has_volumes(name: &str, kept: &[String]) -> Fault {
-    let some = kept.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = if kept.len() > 5 { format!(" and {} more", kept.len() - 5) } else { String::new() };
-    let detail = format!("team `{name}` has volumes: {some}{more}");
+    let detail = format!("team `{name}` has volumes: {}", some_of(kept));
     let next = format!("delete them first: `berth volume delete NAME --team {name}`");
     Fault::new(Code::InUse, detail).next(next)
+}
+
+fn has_data(name: &str, kept: &[String]) -> Fault {
+    let detail = format!("team `{name}` has data: {}", some_of(kept));
+    let next = format!("remove each version first: `berth data rm NAME@vN --team {name}`");
+    Fault::new(Code::InUse, detail).next(next)
+}
+
+fn some_of(kept: &[String]) -> String {
+    let some = kept.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if kept.len() > 5 { format!(" and {} more", kept.len() - 5) } else { String::new() };
+    format!("{some}{more}")
 }
 
 #[cfg(test)]

@@ -239,6 +239,7 @@ fn mistakes_say_what_was_meant() {
     assert!(text.contains("put a command after `--`"), "{text}");
     let (_, text) = error("run --gpus 1.5 -- true");
     assert!(text.contains("--gpus: found `1.5`, expected whole GPUs"), "{text}");
+    assert!(text.contains("Usage: berth run [OPTIONS] -- COMMAND"), "{text}");
     let (_, text) = error("cost --by colour");
     assert!(text.contains("expected some of team, project"), "{text}");
     let (_, text) = error("logs 17 --since yesterday");

@@ -27,8 +27,7 @@ impl FromArgMatches for JobFlags {
         for key in KEYS {
             let Some(values) = matches.get_many::<String>(key.name) else { continue };
             let values: Vec<String> = values.cloned().collect();
-            file.set(key.name, &values)
-                .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, error))?;
+            file.set(key.name, &values).map_err(mistake)?;
         }
         Ok(JobFlags(file))
     }
@@ -37,6 +36,12 @@ impl FromArgMatches for JobFlags {
         *self = JobFlags::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// A mistake in a value, with the usage of these flags: clap would show that of the whole program.
+fn mistake(error: impl std::fmt::Display) -> clap::Error {
+    let mut command = Command::new("berth").override_usage("berth run [OPTIONS] -- COMMAND");
+    clap::Error::raw(ErrorKind::ValueValidation, error).format(&mut command)
 }
 
 fn arg(key: &'static Key) -> Arg {

@@ -49,7 +49,7 @@ pub enum Team {
         #[arg(long, value_name = "TEAM", add = complete::teams())]
         parent: Option<String>,
     },
-    /// Delete a team that has no jobs, volumes or teams below it
+    /// Delete a team that has no jobs, volumes, data or teams below it
     Rm {
         #[arg(value_name = "TEAM", add = complete::teams())]
         team: String,

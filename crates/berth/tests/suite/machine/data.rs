@@ -179,6 +179,21 @@ fn data_that_a_job_uses_is_not_removed() {
 }
 
 #[test]
+fn a_team_stays_while_it_has_data() {
+    let people = People::start("1xL4");
+    let path = "vision/files/md5/f5/9dcd306ec32930f1e78a1d82280b48";
+    assert_eq!(put(&people.server, &people.kim, path, "packed").status, 200);
+    let wish = json!({ "version": "w@v1", "hash": "f59dcd306ec32930f1e78a1d82280b48" });
+    assert_eq!(people.ask(&people.kim, "POST", "/v1/data/vision", &wish).status, 201);
+    let refused = people.ask(&people.admin, "DELETE", "/v1/teams/vision", &json!({}));
+    assert_eq!((refused.status, refused.code().as_deref()), (409, Some("BRT0013")), "{refused:?}");
+    assert!(refused.body.contains("has data: w"), "{refused:?}");
+    let removed = people.ask(&people.kim, "DELETE", "/v1/data/vision/w@v1", &json!({}));
+    assert_eq!(removed.status, 204, "{removed:?}");
+    people.admin("DELETE", "/v1/teams/vision", &json!({}));
+}
+
+#[test]
 fn the_example_of_the_page_works() {
     let people = People::start("1xL4");
     people.admin("POST", "/v1/teams", &json!({ "name": "nlp" }));
