@@ -11,7 +11,13 @@ import {
 } from "../support/browser";
 import { pages, type Tracked } from "../support/pages";
 import { jobIs, type Server, startServer, submit } from "../support/server";
-import { logRun, makeExperiment } from "../support/tracking";
+import {
+  logRun,
+  makeExperiment,
+  pushData,
+  registerModel,
+  registerPrompt,
+} from "../support/tracking";
 
 let server: Server;
 let browser: Browser;
@@ -28,12 +34,15 @@ beforeAll(async () => {
   await jobIs(server, job, "running");
   const experiment = await makeExperiment(server, "digits");
   const loss = Array.from({ length: 50 }, (_, i) => 2 / (i + 1));
-  const [run] = await Promise.all(
+  const runs = await Promise.all(
     ["0.1", "0.2", "0.3"].map((lr) =>
       logRun(server, experiment, { name: `rate-${lr}`, params: { lr }, metrics: { loss } }),
     ),
   );
-  tracked = { experiment, run: run as string };
+  await registerModel(server, "chat", runs.slice(0, 2));
+  await registerPrompt(server, "answer", ["Answer {{question}}"]);
+  pushData(server, "c4@v1", "default", { "a.txt": "a" });
+  tracked = { experiment, run: runs[0] as string, model: "chat" };
   await submit(server, "name: waits\nteam: vision\ngpus: 4\ntime: 1h\nrun: sleep 10000\n");
   await submit(
     server,

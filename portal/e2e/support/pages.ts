@@ -13,10 +13,10 @@ const heading = async (page: Page) => {
   );
 };
 
-/** Of what was tracked: an experiment with runs, and one of them. */
-export type Tracked = { experiment: string; run: string };
+/** Of what was tracked: an experiment with runs, one of them, and a model with two versions. */
+export type Tracked = { experiment: string; run: string; model: string };
 
-function tracked({ experiment, run }: Tracked): [string, string][] {
+function tracked({ experiment, run, model }: Tracked): [string, string][] {
   return [
     ["experiment", `/experiments/${experiment}`],
     ["parallel", `/experiments/${experiment}?view=parallel`],
@@ -26,6 +26,12 @@ function tracked({ experiment, run }: Tracked): [string, string][] {
     ["run", `/runs/${run}`],
     ["run-metrics", `/runs/${run}?tab=metrics`],
     ["run-artifacts", `/runs/${run}?tab=artifacts`],
+    ["model", `/models/${model}`],
+    ["model-version", `/models/${model}?version=2`],
+    ["model-compare", `/models/${model}?compare=1,2&same=true`],
+    ["model-changes", `/models/${model}?tab=changes`],
+    ["lineage", `/lineage?of=model:${model}@2&view=graph`],
+    ["lineage-list", `/lineage?of=model:${model}@2&view=list`],
   ];
 }
 
@@ -49,6 +55,10 @@ export function pages(job: string, of?: Tracked): Stop[] {
     at("costs", "/costs"),
     at("experiments", "/experiments"),
     ...(of ? tracked(of) : []).map(([name, path]) => at(name, path)),
+    at("models", "/models"),
+    at("prompts", "/models?tab=prompts"),
+    at("data", "/models?tab=data"),
+    at("lineage-start", "/lineage"),
     at("admin-teams", "/admin?tab=teams"),
     at("admin-people", "/admin?tab=people"),
     at("admin-tokens", "/admin?tab=tokens"),

@@ -1,4 +1,7 @@
 // Runs as a training script logs them: by MLflow's REST API.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Server } from "./server";
 
 export type Logged = {
@@ -66,4 +69,50 @@ export async function putArtifact(server: Server, run: string, path: string, bod
     body,
   });
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+}
+
+/** A registered model with a version of each run, in their order. */
+export async function registerModel(
+  server: Server,
+  name: string,
+  runs: readonly string[],
+  token?: string,
+): Promise<void> {
+  await ask(server, "registered-models/create", { name }, token);
+  for (const run of runs)
+    await ask(
+      server,
+      "model-versions/create",
+      { name, run_id: run, source: `runs:/${run}/model` },
+      token,
+    );
+}
+
+/** A prompt as MLflow's client registers one, with a version of each text. */
+export async function registerPrompt(
+  server: Server,
+  name: string,
+  texts: readonly string[],
+  token?: string,
+): Promise<void> {
+  const tags = [{ key: "mlflow.prompt.is_prompt", value: "true" }];
+  await ask(server, "registered-models/create", { name, tags }, token);
+  for (const value of texts) {
+    const own = [...tags, { key: "mlflow.prompt.text", value }];
+    await ask(server, "model-versions/create", { name, source: "prompt", tags: own }, token);
+  }
+}
+
+/** A version of data with these files, such as `c4@v1`. */
+export function pushData(
+  server: Server,
+  version: string,
+  team: string,
+  files: Readonly<Record<string, string>>,
+  token?: string,
+): void {
+  const folder = mkdtempSync(join(tmpdir(), "berth-data-"));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  server.berth(["data", "push", folder, version, "--team", team], token);
+  rmSync(folder, { recursive: true });
 }

@@ -145,7 +145,7 @@ function Found({
   return (
     <div
       aria-busy={stale || undefined}
-      className="grid min-h-0 flex-1 border-line border-t max-lg:overflow-y-auto lg:grid-cols-[minmax(0,1fr)_360px]"
+      className="min-h-0 flex-1 border-line border-t max-lg:overflow-y-auto lg:grid lg:grid-cols-[minmax(0,1fr)_360px]"
     >
       <div className="flex min-h-0 min-w-0 flex-col">
         {of.more && (

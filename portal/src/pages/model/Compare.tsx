@@ -84,8 +84,8 @@ export function Compare({
         />
       </div>
       <div className="grid gap-4 md:grid-cols-2">
-        <Head side={a} />
-        <Head side={b} />
+        <Head side={a} prompt={prompt} />
+        <Head side={b} prompt={prompt} />
       </div>
       {prompt ? (
         <DiffView
@@ -125,7 +125,7 @@ export function Compare({
 
 const ID = (r: Compared) => r.id;
 
-function Head({ side: { version, run, error, ready } }: { side: Side }) {
+function Head({ side: { version, run, error, ready }, prompt }: { side: Side; prompt: boolean }) {
   return (
     <Panel title={`Version ${version.version}`}>
       <div className="flex flex-col gap-1">
@@ -152,7 +152,7 @@ function Head({ side: { version, run, error, ready } }: { side: Side }) {
               </span>
             )}
           </p>
-        ) : (
+        ) : prompt ? null : (
           <Note>It names no run, so only its tags are known.</Note>
         )}
       </div>
