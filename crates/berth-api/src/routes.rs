@@ -167,6 +167,7 @@ pub const ROUTES: &[Route] = &[
     route(Put, "/v1/experiments/{team}/{experiment}/shares/{with}", JobsControl, "share_experiment", "Lets another team read an experiment"),
     route(Delete, "/v1/experiments/{team}/{experiment}/shares/{with}", JobsControl, "unshare_experiment", "Ends that another team may read an experiment"),
     route(Get, "/v1/lineage", LogsRead, "lineage", "What a model, a run, a job or a version of data was made from, and what was made from it"),
+    route(Post, "/v1/runs/clean", StorageManage, "clean_runs", "Removes deleted runs and experiments for good"),
     route(Get, "/v1/runs/{run}/recipe", LogsRead, "run_recipe", "The job file, code and data of a run, and what is different now"),
 
     route(Get, "/v1/templates", TemplatesRead, "list_templates", "Templates"),

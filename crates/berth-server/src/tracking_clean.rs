@@ -1,6 +1,7 @@
 //! Removes deleted experiments and runs for good, some time after they were deleted, with the names
 //! of their artifacts. A run that a version of a registered model names stays.
 
+use berth_api::wire::RunsCleaned;
 use berth_engine::clock;
 use berth_model::Span;
 use berth_service::{Fault, Service, artifacts, put_as_server, server_audit};
@@ -33,20 +34,45 @@ pub fn begin(
     Some(tokio::spawn(async move {
         loop {
             tokio::time::sleep(pause).await;
-            if let Err(error) = look(&service, &store, keep).await {
-                tracing::warn!(why = error.message, "deleted runs stay on the disk for now");
-            }
+            pass(&service, &store, clock::now().0.saturating_sub(keep.0)).await;
         }
     }))
 }
 
-async fn look(service: &Service, store: &TrackingStore, keep: Span) -> Result<(), Error> {
-    // What an earlier start left half removed.
-    finish(service, store).await?;
-    let before = clock::now().0.saturating_sub(keep.0);
+/// Removes everything that was deleted before a time. What fails stays for the next time.
+pub async fn pass(service: &Service, store: &TrackingStore, before: i64) {
+    if let Err(error) = remove(service, store, before).await {
+        tracing::warn!(why = error.message, "deleted runs stay on the disk for now");
+    }
+}
+
+/// How much that is.
+pub async fn count(store: &TrackingStore, before: i64) -> Result<RunsCleaned, Error> {
+    let mut found = RunsCleaned::default();
     let mut after = 0;
     loop {
-        let step = store.clean(Clean::Runs { before, after }).await?;
+        let step = store.clean(Clean::Runs { before, after, dry: true }).await?;
+        found.runs += step.begun.len() as u64;
+        match step.next {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    found.experiments = old_experiments(store, before).len() as u64;
+    Ok(found)
+}
+
+fn old_experiments(store: &TrackingStore, before: i64) -> Vec<i64> {
+    let all = store.experiments().into_iter();
+    all.filter(|of| of.deleted && of.updated < before).map(|of| of.no).collect()
+}
+
+async fn remove(service: &Service, store: &TrackingStore, before: i64) -> Result<(), Error> {
+    // What an earlier start left half removed.
+    finish(service, store).await?;
+    let mut after = 0;
+    loop {
+        let step = store.clean(Clean::Runs { before, after, dry: false }).await?;
         note(service, "remove_runs", "runs", &step.begun).await?;
         finish(service, store).await?;
         match step.next {
@@ -55,9 +81,8 @@ async fn look(service: &Service, store: &TrackingStore, keep: Span) -> Result<()
         }
         tokio::time::sleep(PAUSE).await;
     }
-    let old = |of: &Arc<berth_tracker::Experiment>| of.deleted && of.updated < before;
-    for of in store.experiments().into_iter().filter(old) {
-        let step = store.clean(Clean::Experiment { no: of.no, before }).await?;
+    for no in old_experiments(store, before) {
+        let step = store.clean(Clean::Experiment { no, before }).await?;
         note(service, "remove_experiment", "experiment", &step.begun).await?;
         finish(service, store).await?;
     }
@@ -88,7 +113,7 @@ async fn note(service: &Service, what: &str, target: &str, begun: &[Removal]) ->
     }
     let named = begun.iter().take(MOST_NAMED).map(|of| format!("{}/{}", of.team, of.path));
     let named: Vec<String> = named.collect();
-    let detail = json!({ "number": begun.len(), "of": named, "why": "deleted longer ago than --keep-deleted-runs" });
+    let detail = json!({ "number": begun.len(), "of": named, "why": "deleted long enough ago" });
     let target = match begun {
         [one] => format!("{target} {}/{}", one.team, one.path),
         several => format!("{} {target}", several.len()),

@@ -8,7 +8,8 @@ use sqlx::any::AnyRow;
 #[derive(Debug)]
 pub enum Clean {
     /// Begins to remove runs that were deleted before a time and have a higher number.
-    Runs { before: i64, after: i64 },
+    /// With `dry` it only names them.
+    Runs { before: i64, after: i64, dry: bool },
     /// Begins to remove an experiment that was deleted before a time and has no runs.
     Experiment { no: i64, before: i64 },
     /// Removes rows of one removal.

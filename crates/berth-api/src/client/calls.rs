@@ -118,6 +118,7 @@ calls! {
     delete_volume = "delete_volume" (team, volume) query VolumeDelete => ();
 
     returns = "experiment_returns" () query ReturnsQuery => Returns;
+    clean_runs = "clean_runs" () body RunsClean => RunsCleaned;
     experiment_shares = "experiment_shares" (team, experiment) => ExperimentShares;
     share_experiment = "share_experiment" (team, experiment, with) => ExperimentShares;
     unshare_experiment = "unshare_experiment" (team, experiment, with) => ExperimentShares;

@@ -16,6 +16,7 @@ mod lineage;
 mod money;
 mod plan;
 mod returns;
+mod runs;
 mod session;
 mod shares;
 mod shell;
@@ -68,6 +69,7 @@ pub use money::{
 };
 pub use plan::{Placement, Plan};
 pub use returns::{BetterValues, Return, Returns, ReturnsBy, ReturnsQuery};
+pub use runs::{RunsClean, RunsCleaned};
 pub use session::{
     DeviceAnswer, DeviceAsk, DevicePoll, DeviceStart, DeviceStarted, DeviceState, DeviceToken,
     OidcOption, OpenSession, Session, SessionOptions, SignIn, SignInMeans, SignedIn, SignedOut,

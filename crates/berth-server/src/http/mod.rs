@@ -5,6 +5,7 @@ mod admin;
 pub mod answer;
 mod apply;
 mod asking;
+mod clean_runs;
 mod cluster;
 mod code;
 mod cookie;
@@ -87,6 +88,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
     let parts = [
         admin::handler,
         apply::handler,
+        clean_runs::handler,
         cluster::handler,
         code::handler,
         data::handler,

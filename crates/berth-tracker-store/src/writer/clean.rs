@@ -32,8 +32,8 @@ impl Writer {
         // What came with the same group may be about the same run.
         group.flush(connection, self.backend()).await?;
         match step {
-            Clean::Runs { before, after } => {
-                self.begin_runs(connection, group, before, after).await
+            Clean::Runs { before, after, dry } => {
+                self.begin_runs(connection, group, (before, after), dry).await
             }
             Clean::Experiment { no, before } => {
                 self.begin_experiment(connection, group, no, before).await
@@ -66,8 +66,8 @@ impl Writer {
         &mut self,
         connection: &mut AnyConnection,
         group: &mut Group,
-        before: i64,
-        after: i64,
+        (before, after): (i64, i64),
+        dry: bool,
     ) -> Applied {
         let sql = "SELECT no, id, experiment, deleted_at FROM runs WHERE deleted = 1 AND no > ? \
                    ORDER BY no LIMIT ?";
@@ -91,6 +91,10 @@ impl Writer {
             }
             let path = format!("{experiment}/{id}");
             let begun = Removal { is_run: true, no, experiment, team: of.team.clone(), path };
+            if dry {
+                cleaned.begun.push(begun);
+                continue;
+            }
             self.begin(connection, &begun).await?;
             let sql = "DELETE FROM runs WHERE no = ?";
             execute(connection, self.backend(), sql, vec![Bind::Int(no)]).await?;

@@ -25,7 +25,7 @@ async fn begin(store: &TrackingStore, before: i64) -> Vec<Removal> {
     let mut begun = Vec::new();
     let mut after = 0;
     loop {
-        let step = store.clean(Clean::Runs { before, after }).await.unwrap();
+        let step = store.clean(Clean::Runs { before, after, dry: false }).await.unwrap();
         begun.extend(step.begun);
         match step.next {
             Some(next) => after = next,
@@ -81,6 +81,9 @@ async fn a_run_that_was_deleted_long_ago_is_gone_with_all_that_it_logged(place: 
     }
     delete(&store, &old, 10).await;
     delete(&store, &young, 500).await;
+    let dry = Clean::Runs { before: 100, after: 0, dry: true };
+    assert_eq!(store.clean(dry).await.unwrap().begun.len(), 1);
+    assert!(store.run_head("old").await.unwrap().is_some(), "it was only looked for");
     let begun = begin(&store, 100).await;
     assert_eq!(begun.len(), 1, "{begun:?}");
     assert_eq!((&*begun[0].team, &*begun[0].path), ("vision", &*format!("{of}/old")));

@@ -132,6 +132,7 @@ const LINES: &[&str] = &[
     "runs compare 17 18 --all",
     "runs delete 17 first -y",
     "runs restore 17",
+    "runs clean --older-than 7d --dry-run",
     "models list -o json",
     "models versions chat",
     "models alias chat champion 3",

@@ -35,7 +35,7 @@ pub fn body(id: &str) -> Option<Value> {
             "version": "c4@v3", "hash": "d751713988987e9331980363e24189ce.dir", "note": "cleaned",
         }),
         "missing_data" => json!({ "hashes": ["d751713988987e9331980363e24189ce.dir"] }),
-        "clean_data" => json!({ "older_than": "7d", "dry_run": true }),
+        "clean_data" | "clean_runs" => json!({ "older_than": "7d", "dry_run": true }),
         "set_storage" => json!({ "quota": 5_000_000_000_000_i64 }),
         "set_template" => json!({ "team": "nlp", "file": JOB_FILE }),
         "apply" | "diff" => json!({
@@ -77,6 +77,7 @@ mod tests {
         reads::<wire::DataMake>("make_data");
         reads::<wire::DataAsk>("missing_data");
         reads::<wire::DataClean>("clean_data");
+        reads::<wire::RunsClean>("clean_runs");
         reads::<wire::StorageSet>("set_storage");
         reads::<wire::TemplateSet>("set_template");
         reads::<wire::ApplyRequest>("apply");

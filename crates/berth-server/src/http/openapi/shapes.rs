@@ -326,6 +326,10 @@ impl Known<'_> {
                 let shape = self.one::<wire::Storage>();
                 self.may_take::<wire::StorageSet>(shape)
             }
+            "clean_runs" => {
+                let shape = self.one::<wire::RunsCleaned>();
+                self.may_take::<wire::RunsClean>(shape)
+            }
             "experiment_shares" | "share_experiment" | "unshare_experiment" => {
                 self.one::<wire::ExperimentShares>()
             }

@@ -137,6 +137,7 @@ const OF_TYPES: &[(&str, &str)] = &[
     ("Schedule.file", "The job file that it submits"),
     ("Schedule.id", "The id to name it by"),
     ("Schedule.name", "What its jobs are called"),
+    ("RunsCleaned.dry_run", "Nothing is removed"),
     ("Secret.by", "Who set it last"),
     ("Secret.name", "What the secret is called"),
     ("SecretSet.value", "What it holds; no answer of the server ever has it"),

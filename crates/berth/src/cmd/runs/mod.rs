@@ -11,6 +11,7 @@ mod stage;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
+use berth_api::wire::RunsClean;
 use clap::{Args, Subcommand};
 
 /// List, show, compare, delete and restore runs of experiments
@@ -58,6 +59,18 @@ pub enum RunsCommand {
         #[arg(short, long)]
         yes: bool,
     },
+    /// Remove deleted runs and experiments of all teams for good, before their time (admins)
+    Clean {
+        /// Only what was deleted so long ago, such as 7d (30d)
+        #[arg(long, value_name = "TIME")]
+        older_than: Option<String>,
+        /// Show how much would go
+        #[arg(long)]
+        dry_run: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
     /// Restore deleted runs
     Restore {
         /// Runs, by their ids, their names or the numbers of their jobs
@@ -78,6 +91,10 @@ pub async fn run(context: &Context, args: &Runs) -> Result<()> {
         }
         Some(RunsCommand::Delete { runs, team, yes }) => {
             stage::delete(context, runs, team.as_deref(), *yes).await
+        }
+        Some(RunsCommand::Clean { older_than, dry_run, yes }) => {
+            let wish = RunsClean { older_than: older_than.clone(), dry_run: *dry_run };
+            stage::clean(context, &wish, *yes).await
         }
         Some(RunsCommand::Restore { runs, team }) => {
             stage::restore(context, runs, team.as_deref()).await

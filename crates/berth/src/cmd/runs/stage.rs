@@ -1,10 +1,12 @@
-//! `berth runs delete` and `berth runs restore`.
+//! `berth runs delete`, `berth runs restore` and `berth runs clean`.
 
 use crate::cmd::tracker::{Tracker, text};
 use crate::context::Context;
 use crate::fail::{Exit, Failure, Result};
 use crate::prompt;
+use crate::show::words;
 use berth_api::routes::Method;
+use berth_api::wire::{RunsClean, RunsCleaned};
 use serde_json::json;
 
 pub async fn delete(
@@ -37,4 +39,18 @@ pub async fn restore(context: &Context, runs: &[String], team: Option<&str>) -> 
         context.gone(named, &format!("Restored run {named}"))?;
     }
     Ok(())
+}
+
+pub async fn clean(context: &Context, wish: &RunsClean, yes: bool) -> Result<()> {
+    let question = "Remove deleted runs and experiments of all teams for good?";
+    if !wish.dry_run && !yes && !prompt::is_sure(question)? {
+        return Err(Failure::new(Exit::Failed, "nothing was removed"));
+    }
+    let cleaned = context.client()?.clean_runs(wish).await?;
+    let said = |cleaned: &RunsCleaned| {
+        let verb = if cleaned.dry_run { "Would remove" } else { "Removing" };
+        let runs = words::count(cleaned.runs, "run");
+        format!("{verb} {runs} and {}", words::count(cleaned.experiments, "experiment"))
+    };
+    context.done(cleaned, |cleaned| cleaned.runs.to_string(), said)
 }

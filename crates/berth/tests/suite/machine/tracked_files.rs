@@ -160,3 +160,27 @@ fn a_deleted_run_goes_for_good_with_its_files_and_a_named_one_stays() {
     let figures = people.get(&people.admin, "/metrics").body;
     assert!(figures.contains("berth_tracking_removed_runs_total 1"), "{figures}");
 }
+
+#[test]
+fn an_admin_removes_deleted_runs_before_their_time() {
+    let people = People::start("1xL4");
+    let run = people.tracked(&people.kim, "runs/create", &json!({ "experiment_id": "0" }));
+    let id = text(&run["run"]["info"]["run_id"]);
+    people.tracked(&people.kim, "runs/delete", &json!({ "run_id": id }));
+    let clean = |more: &[&str]| {
+        people.server.run_ok(&[&["runs", "clean", "--older-than", "0s"], more].concat())
+    };
+    assert_eq!(clean(&["--dry-run"]), "Would remove 1 run and 0 experiments\n");
+    let seen = || people.seen(&people.kim, &format!("runs/get?run_id={id}")).status;
+    assert_eq!(seen(), 200, "it was only looked for");
+    // Its team lead may restore it, and not remove it for good.
+    let wish = json!({ "older_than": "0s" });
+    let refused = people.ask(&people.lea, "POST", "/v1/runs/clean", &wish);
+    assert_eq!(refused.status, 403, "{refused:?}");
+    assert_eq!(
+        people.server.run_ok(&["runs", "clean", "-y"]),
+        "Removing 0 runs and 0 experiments\n"
+    );
+    assert_eq!(clean(&["-y"]), "Removing 1 run and 0 experiments\n");
+    until("the run is gone", || seen() == 404);
+}

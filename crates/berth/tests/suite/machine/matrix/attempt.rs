@@ -289,7 +289,7 @@ impl Maker<'_> {
                 json!({ "version": fresh("data"), "hash": data::HASH })
             }
             "missing_data" => json!({ "hashes": [data::HASH] }),
-            "clean_data" => json!({ "dry_run": true }),
+            "clean_data" | "clean_runs" => json!({ "dry_run": true }),
             "set_storage" => json!({ "quota": 1_000_000 }),
             "set_template" => json!({ "team": team, "file": "run: hostname" }),
             "apply" | "diff" => {
