@@ -1,13 +1,16 @@
-"""Makes a file store of MLflow with a little of everything, or tells what is in one.
+"""Fills a place with a little of everything that MLflow tracks, or tells what is in one.
 
-    file_store.py make FOLDER     writes experiments, runs and models with the client
-    file_store.py read PLACE      prints what the client reads in a folder or at a server, as JSON
+A place is a folder, the address of a server, or a database such as sqlite:///mlflow.db.
+
+    file_store.py make PLACE      writes experiments, runs and models with the client
+    file_store.py read PLACE      prints what the client reads there, as JSON
 """
 
 import json
 import math
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
@@ -35,8 +38,8 @@ def client_of(place):
     return MlflowClient(uri, uri)
 
 
-def make(folder):
-    client = client_of(folder)
+def make(place, scratch):
+    client = client_of(place)
     digits = client.create_experiment("digits", tags={"task": "vision"})
     first = client.create_run(digits, start_time=1_700_000_000_000, run_name="first")
     run = first.info.run_id
@@ -49,10 +52,11 @@ def make(folder):
     client.set_tag(run, "note", "größer: 'quoted'")
     data = Dataset("mnist", "abc123", "local", '{"uri": "x"}', schema='{"a": 1}')
     client.log_inputs(run, [DatasetInput(data, [InputTag("mlflow.data.context", "training")])])
-    (Path(folder).parent / "weights.bin").write_bytes(bytes(range(256)) * 1000)
-    client.log_artifact(run, str(Path(folder).parent / "weights.bin"), "model/data")
+    weights = scratch / "weights.bin"
+    weights.write_bytes(bytes(range(256)) * 1000)
+    client.log_artifact(run, str(weights), "model/data")
     client.log_text(run, "name: x\n", "model/ML model.yaml")
-    packed = Path(folder).parent / "packed"
+    packed = scratch / "packed"
     packed.mkdir()
     (packed / "weights.bin").write_bytes(bytes(range(256)))
     logged = client.create_logged_model(
@@ -187,6 +191,7 @@ def told(place):
 if __name__ == "__main__":
     what, place = sys.argv[1:]
     if what == "make":
-        make(place)
+        with tempfile.TemporaryDirectory() as scratch:
+            make(place, Path(scratch))
     else:
         print(json.dumps(told(place), indent=1, sort_keys=True))

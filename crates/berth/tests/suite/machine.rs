@@ -20,6 +20,7 @@ mod gpu_faults;
 pub mod http;
 mod identity;
 mod import;
+mod import_long;
 mod jobs;
 mod lineage;
 mod logs;
