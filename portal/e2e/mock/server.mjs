@@ -12,12 +12,14 @@ import * as admin from "./admin.mjs";
 import * as cluster from "./cluster.mjs";
 import { make } from "./data.mjs";
 import * as jobs from "./jobs.mjs";
+import { makeModels, modelRoutes } from "./models.mjs";
 import { makeTracking, trackingRoutes } from "./tracking.mjs";
 
 const env = process.env;
 const port = Number(env.PORT ?? 7119);
 const world = make({ jobs: env.EMPTY ? 0 : Number(env.JOBS ?? 400) });
 const tracked = makeTracking({ runs: Number(env.RUNS ?? 10_000), empty: Boolean(env.EMPTY) });
+const models = makeModels({ runs: tracked.runs, empty: Boolean(env.EMPTY) });
 const dist = env.DIST ? `${env.DIST}/` : new URL("../../dist/", import.meta.url).pathname;
 const role = env.ROLE ?? "admin";
 const now = () => new Date().toISOString();
@@ -254,6 +256,7 @@ const routes = [
   ["GET", /^\/v1\/gpus$/, () => items(world.gpus)],
   ["GET", /^\/v1\/(projects|volumes|templates)$/, () => items([])],
   ...trackingRoutes(tracked, { raw }),
+  ...modelRoutes(models),
 ];
 
 const CSP =
