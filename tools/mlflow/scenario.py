@@ -204,9 +204,11 @@ client.create_registered_model("net", tags={"task": "vision"}, description="A ne
 refused("RESOURCE_ALREADY_EXISTS", "already exists", client.create_registered_model, "net")
 for _ in range(2):
     version = client.create_model_version(
-        "net", f"models:/{model.model_id}", run_id=first, model_id=model.model_id
+        "net", f"models:/{model.model_id}", model_id=model.model_id
     )
 assert version.version in ("2", 2), version
+# The run that made the logged model.
+assert version.run_id == first, version
 client.set_registered_model_alias("net", "champion", "1")
 refused("INVALID_PARAMETER_VALUE", "reserved", client.set_registered_model_alias, "net", "v2", "1")
 assert int(client.get_model_version_by_alias("net", "champion").version) == 1

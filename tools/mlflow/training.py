@@ -86,11 +86,18 @@ with mlflow.start_run(run_name="net") as run:
             loss.backward()
             optimizer.step()
         writer.add_scalar("loss", loss.item(), epoch)
+    # The client sends each value with the next one.
+    writer.add_scalar("epochs", 10)
     writer.close()
     torch.save({"net": net.state_dict(), "epoch": 9}, "checkpoint.pt")
     mlflow.log_artifact("checkpoint.pt", "checkpoints")
     logged = mlflow.pytorch.log_model(
-        net, name="net", input_example=features[:2], registered_model_name="net"
+        net,
+        name="net",
+        input_example=features[:2],
+        registered_model_name="net",
+        # Or the client loads it in another process to see what it imports, which takes a while.
+        pip_requirements=["torch"],
     )
 mlflow.pytorch.autolog(disable=True)
 steps = [point.step for point in client.get_metric_history(run.info.run_id, "loss")]

@@ -59,7 +59,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
         model_id =
             source.strip_prefix("models:/").filter(|id| id.starts_with("m-")).map(str::to_owned);
     }
-    let storage = storage(call, &source, model_id.as_deref()).await?;
+    let (storage, of_model) = storage(call, &source, model_id.as_deref()).await?;
     let description = fields.text("description")?;
     limits::length("description", description.as_deref().unwrap_or(""), limits::DESCRIPTION)?;
     let mut version = ModelVersion {
@@ -72,7 +72,8 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
         stage: NO_STAGE.to_owned(),
         source,
         storage,
-        run,
+        // A client that registers a logged model names no run.
+        run: run.or(of_model),
         run_link: fields.text("run_link")?.filter(|link| !link.is_empty()),
         model: model_id,
         tags: checked_tags(fields.pairs("tags")?, limits::REGISTRY_TAG_VALUE)?,
@@ -112,14 +113,26 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     Ok(Reply::bytes(made).noted(target(&team, &name), detail).event(event))
 }
 
-/// Where the files of a version are. What it is made from must be something that the caller sees.
-async fn storage(call: &Call<'_>, source: &str, model: Option<&str>) -> Result<String> {
+/// Where the files of a version are, and the run of the logged model that it is made from. That must
+/// be something that the caller sees.
+async fn storage(
+    call: &Call<'_>,
+    source: &str,
+    model: Option<&str>,
+) -> Result<(String, Option<String>)> {
+    let mut run = None;
     if let Some(id) = model {
         let (found, experiment) = super::logged_models::find(call, id).await?;
+        run = Some(found.run).filter(|run| !run.is_empty());
         if source.starts_with("models:/") {
-            return Ok(format!("{}/models/{}/artifacts", experiment.artifacts(), found.id));
+            let place = format!("{}/models/{}/artifacts", experiment.artifacts(), found.id);
+            return Ok((place, run));
         }
     }
+    Ok((storage_of_source(call, source).await?, run))
+}
+
+async fn storage_of_source(call: &Call<'_>, source: &str) -> Result<String> {
     if let Some(rest) = source.strip_prefix("models:/") {
         let (name, version) = rest.split_once('/').unwrap_or((rest, ""));
         let from = find(call, name, number(version)?).await?;
