@@ -119,9 +119,16 @@ fn weighed(route: &Route, answer: Response, under_way: Option<&UnderWay>) -> Res
 }
 
 /// Whether the audit log records a refusal: when the caller has no right, and when the server
-/// refused a change.
+/// refused a change. Programs of others send wrong requests by the thousand, so of these it records
+/// only the first kind, as on the routes of tracking.
 fn is_recorded(route: &Route, status: u16) -> bool {
-    matches!(status, 401 | 403) || (!route.permission.reads() && (400..500).contains(&status))
+    let is_wrong_change = !route.permission.reads() && (400..500).contains(&status);
+    matches!(status, 401 | 403) || (is_wrong_change && !is_foreign(route))
+}
+
+/// Whether clients of other programs use the route.
+fn is_foreign(route: &Route) -> bool {
+    FOREIGN.iter().any(|foreign| foreign.id == route.id)
 }
 
 fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
@@ -138,8 +145,7 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
 
 /// What a request gives to say who sends it: a token, else the session of a browser.
 fn credential(visitor: &Visitor, app: &App, route: &Route) -> Result<Option<Credential>, Failure> {
-    let is_foreign = FOREIGN.iter().any(|foreign| foreign.id == route.id);
-    let given = match is_foreign {
+    let given = match is_foreign(route) {
         true => given::of_any_client(&visitor.headers)?,
         false => given::of_own_client(&visitor.headers)?,
     };

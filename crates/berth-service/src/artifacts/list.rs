@@ -62,7 +62,7 @@ pub async fn list(
             let detail = format!("`{path}` has more than {MOST} entries");
             return Err(Fault::new(Code::TooLarge, detail).next("list a folder in it"));
         }
-        // The rest of a large folder tells nothing new.
+        // Skips the rest of a folder that is listed already.
         if let Some(Entry { name, bytes: None }) = entries.last() {
             after = Some(format!("{prefix}{name}/{LAST}"));
         }

@@ -1,5 +1,5 @@
 //! Artifacts of runs, by their paths: `TEAM/EXPERIMENT/RUN/artifacts/…`. The first part of a path is
-//! the team, which decides who may have it; what one may not see is not there.
+//! the team, which decides who may have it. What a caller may not see does not exist for that caller.
 
 mod list;
 mod multipart;
@@ -36,7 +36,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// What no other content has.
+    /// A tag that no other content has.
     pub fn tag(&self) -> &str {
         self.id.as_str()
     }
@@ -47,7 +47,7 @@ impl Artifact {
     }
 }
 
-/// Refuses who may not see what the team has, in the words for what is not there.
+/// Refuses a caller who may not see what the team has, as if it did not exist.
 pub(crate) async fn must_see(
     service: &Service,
     caller: &Caller,
@@ -97,7 +97,7 @@ pub async fn begin(
     blobs::begin_upload(service, target, said).await
 }
 
-/// What is a folder is no file, and the other way round.
+/// A name is a folder or a file, and not both.
 async fn must_be_free(service: &Service, path: &ArtifactPath) -> Result<(), Fault> {
     let ArtifactPath { team, name } = path;
     let refuse = |what: &str| {

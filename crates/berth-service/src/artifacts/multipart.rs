@@ -78,7 +78,7 @@ fn unknown(id: &str) -> Fault {
         .next("begin the upload anew: a restart of the server ends it, and so does a day")
 }
 
-/// Begins to take a part in, for whoever knows the secret of the upload.
+/// Begins to take a part in, for a client that knows the secret of the upload.
 pub async fn may_send_part(
     service: &Service,
     id: &str,

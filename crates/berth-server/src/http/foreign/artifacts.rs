@@ -19,7 +19,7 @@ use berth_service::stream_right::Needs;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-/// What is in a folder. The teams are in none.
+/// The entries of a folder. No folder lists the teams.
 pub async fn list(
     State(app): State<App>,
     Asking(caller): Asking,
@@ -110,7 +110,7 @@ pub async fn delete(
     Ok(Json(json!({})))
 }
 
-/// The server gives artifacts out itself, whatever they are kept in.
+/// The server sends artifacts itself, also those in a bucket.
 pub async fn presigned(Asking(_): Asking) -> Response {
     not_implemented("this server gives no presigned addresses: it serves artifacts itself")
 }

@@ -1,5 +1,5 @@
-//! Artifacts in parts. The addresses of parts are our own. Who sends a part has no token there, so the
-//! answer to the first request says which header the parts have.
+//! Artifacts in parts. The addresses of parts are our own. The client sends no token there, so the
+//! answer to the first request names a header for the parts.
 
 use super::take::{Taken, said};
 use crate::app::App;

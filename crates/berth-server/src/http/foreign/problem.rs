@@ -39,7 +39,7 @@ pub(in crate::http) async fn as_mlflow(request: Request, next: Next) -> Response
     Response::from_parts(parts, Body::from(body))
 }
 
-/// What this server does not do.
+/// The answer to a request for something that this server does not do.
 pub fn not_implemented(why: &str) -> Response {
     let body = json!({ "error_code": "NOT_IMPLEMENTED", "message": why }).to_string();
     let mut response = Response::new(Body::from(body));
