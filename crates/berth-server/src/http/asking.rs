@@ -119,11 +119,9 @@ fn weighed(route: &Route, answer: Response, under_way: Option<&UnderWay>) -> Res
 }
 
 /// Whether the audit log records a refusal: when the caller has no right, and when the server
-/// refused a change. Programs of others send wrong requests by the thousand, so of these it records
-/// only the first kind, as on the routes of tracking.
+/// refused a change.
 fn is_recorded(route: &Route, status: u16) -> bool {
-    let is_wrong_change = !route.permission.reads() && (400..500).contains(&status);
-    matches!(status, 401 | 403) || (is_wrong_change && !is_foreign(route))
+    matches!(status, 401 | 403) || (!route.permission.reads() && (400..500).contains(&status))
 }
 
 /// Whether clients of other programs use the route.

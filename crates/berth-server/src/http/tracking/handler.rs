@@ -78,7 +78,7 @@ async fn carry_out(
     let body = read(op, body).await?;
     refused.by(caller.user(), &caller.token().id);
     let mut asking = Asking::new(&app.service, caller, &head.headers, name.as_deref())
-        .inspect_err(|error| record(app, refused.clone(), error))?;
+        .inspect_err(|error| record(app, op, refused.clone(), error))?;
     let job = asking.caller.job();
     if let Some(job) = job {
         asking.of_job = of_job::begins(app, job).await;
@@ -89,7 +89,7 @@ async fn carry_out(
     let work = async move {
         let request = asked(&query, &body, parts);
         let reply = answer(op, &*whole.tracking.store, &asking, request).await;
-        let reply = reply.inspect_err(|error| record(&whole, refused, error))?;
+        let reply = reply.inspect_err(|error| record(&whole, op, refused, error))?;
         after(&whole, op, &asking, &reply).await;
         Ok::<_, Error>(reply.body)
     };

@@ -38,7 +38,7 @@ pub async fn identified(
             refused.by(caller.user(), &caller.token().id);
         }
         let error = of_fault(&fault);
-        record(app, refused, &error);
+        record(app, op, refused, &error);
         error
     })
 }
@@ -64,11 +64,13 @@ async fn look_up(
     Ok((caller, None))
 }
 
-/// Records in the audit log that the server refused a caller. It does not record requests that are
-/// merely wrong: training scripts send them by the thousand.
-pub fn record(app: &App, refusal: Refusal, error: &Error) {
+/// Records in the audit log that the server refused a caller, or a change of something that does not
+/// exist for the caller. It does not record requests that are merely wrong: training scripts send
+/// them by the thousand.
+pub fn record(app: &App, op: &Op, refusal: Refusal, error: &Error) {
     let status = error.code.status();
-    if matches!(status, 401 | 403) {
+    let hides = status == 404 && op.access == Access::Write;
+    if matches!(status, 401 | 403) || hides {
         let code = error.code.word().to_owned();
         let why = error.message.clone();
         admin::refusals::note(&app.service, Refusal { status, code, why, ..refusal });

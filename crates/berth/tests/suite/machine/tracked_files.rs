@@ -184,3 +184,23 @@ fn an_admin_removes_deleted_runs_before_their_time() {
     assert_eq!(clean(&["-y"]), "Removing 1 run and 0 experiments\n");
     until("the run is gone", || seen() == 404);
 }
+
+#[test]
+fn an_attempt_to_change_a_run_of_another_team_is_in_the_audit_log() {
+    let people = People::start("1xL4");
+    let mia = people.join("mia", "audio", "researcher");
+    let run = people.tracked(&people.kim, "runs/create", &json!({ "experiment_id": "0" }));
+    let id = text(&run["run"]["info"]["run_id"]);
+    let tag = json!({ "run_id": id, "key": "a", "value": "b" });
+    refused(&people.track(&mia, "runs/set-tag", &tag), 404, "RESOURCE_DOES_NOT_EXIST");
+    // What is merely wrong is not recorded.
+    let wrong = json!({ "run_id": id, "key": "../a", "value": "b" });
+    refused(&people.track(&people.kim, "runs/set-tag", &wrong), 400, "INVALID_PARAMETER_VALUE");
+    let rows = || people.get(&people.admin, "/v1/audit?limit=100&refused=true").json();
+    let of = |who: &str| {
+        let all = rows()["rows"].as_array().cloned().unwrap_or_default();
+        all.iter().filter(|row| row["who"] == who && row["what"] == "set_run_tag").count()
+    };
+    until("the attempt is recorded", || of("mia") == 1);
+    assert_eq!(of("kim"), 0);
+}
