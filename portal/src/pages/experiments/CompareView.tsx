@@ -4,7 +4,7 @@ import { plural } from "@/lib/format";
 import { Hint } from "./FilterField";
 import { type DiffLine, diff, KIND_WORDS } from "./model/diff";
 import { type Kind, statusOf } from "./model/row";
-import type { ViewProps } from "./runs";
+import type { ViewProps } from "./view";
 
 /** A table wider than this nobody reads. */
 const MOST_COMPARED = 20;
@@ -114,7 +114,7 @@ function Line({ line, runs }: { line: DiffLine; runs: readonly string[] }) {
     <tr className="border-line border-b last:border-b-0">
       <th
         scope="row"
-        className="sticky left-0 max-w-60 bg-surface px-3 py-1 align-top font-normal text-muted wrap-anywhere"
+        className="sticky left-0 min-w-24 max-w-60 bg-surface px-3 py-1 align-top font-normal text-muted wrap-anywhere"
       >
         <bdi>{line.name}</bdi>
       </th>

@@ -11,8 +11,8 @@ import { Hint } from "./FilterField";
 import { KeyPicker } from "./KeyPicker";
 import { axisTitle, byRun, type CostOf, costOf, curvesOf } from "./model/curves";
 import { figure, metricText, namesOf, type Row } from "./model/row";
-import { MOST_CHOSEN, type ViewProps } from "./runs";
 import { type RunsSearch, X_AXES, type XAxis } from "./search";
+import { MOST_CHOSEN, type ViewProps } from "./view";
 
 const MOST_METRICS = 12;
 /** Without a selection so many of the table are drawn. */

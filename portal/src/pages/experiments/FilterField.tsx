@@ -24,7 +24,7 @@ export function FilterField({
   const wrong = refused?.kind === "INVALID_PARAMETER_VALUE" ? refused : undefined;
   const apply = (next: string) => onChange(next.trim() || undefined);
   return (
-    <div className="flex min-w-0 flex-1 flex-col gap-1">
+    <div className="flex min-w-0 flex-1 flex-col gap-1 max-md:basis-full">
       <form
         className="flex min-w-0 items-center gap-1"
         onSubmit={(e) => {

@@ -16,7 +16,7 @@ import { extentOf } from "@/viz/xy/axis";
 import { Hint } from "./FilterField";
 import { groupsOf, KeyPicker } from "./KeyPicker";
 import { axisText, labelOf, namesOf, numberAt, numeric, type Row, textAt } from "./model/row";
-import type { ViewProps } from "./runs";
+import type { ViewProps } from "./view";
 
 const MOST_AXES = 12;
 const MOST_MARKED = 100;

@@ -4,7 +4,7 @@ import { count } from "@/lib/format";
 import { Scatter } from "@/viz/xy/Scatter";
 import { Hint } from "./FilterField";
 import { axisText, COST, labelOf, namesOf, numberAt, numeric } from "./model/row";
-import type { ViewProps } from "./runs";
+import type { ViewProps } from "./view";
 
 /** What a better metric costs: one point per run. */
 export default function ScatterView({ rows, chosen, search, set, open }: ViewProps) {

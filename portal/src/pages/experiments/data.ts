@@ -69,7 +69,8 @@ export function runsQuery(asked: RunsAsked) {
 const NONE: readonly Row[] = [];
 
 interface Fresh {
-  rows: ReadonlyMap<string, Row>;
+  /** With the moment at which each was read: a list that was read later knows better. */
+  rows: ReadonlyMap<string, { row: Row; at: number }>;
   added: number;
 }
 
@@ -93,21 +94,25 @@ export function useRuns(asked: RunsAsked): Runs {
   const list = useInfiniteQuery(runsQuery(asked));
   const { hasNextPage, isFetching, isPlaceholderData, error, fetchNextPage } = list;
   useEffect(() => {
-    if (hasNextPage && !isFetching && !isPlaceholderData && !error) void fetchNextPage();
+    if (hasNextPage && !isFetching && !isPlaceholderData && !error) {
+      // Not instead of one that is under way.
+      void fetchNextPage({ cancelRefetch: false });
+    }
   }, [hasNextPage, isFetching, isPlaceholderData, error, fetchNextPage]);
 
   const loaded = useMemo(() => list.data?.pages.flatMap((p) => p.rows), [list.data]);
+  const listed = list.dataUpdatedAt;
   const key = ["runs", "fresh", asked] as const;
   const latest = useRef<readonly Row[]>(NONE);
   const fresh = useQuery({
     queryKey: key,
     queryFn: async ({ signal }): Promise<Fresh> => {
-      const known = client.getQueryData<Fresh>(key)?.rows ?? new Map<string, Row>();
+      const known = client.getQueryData<Fresh>(key)?.rows ?? NO_FRESH.rows;
       const open = latest.current
-        .map((row) => known.get(row.id) ?? row)
         .filter((row) => isOpen(row.status) && !row.deleted)
         .slice(0, MOST_OPEN)
         .map((row) => row.id);
+      const at = Date.now();
       const ids = `run_id IN (${open.map((id) => `'${id}'`).join(", ")})`;
       const again =
         open.length > 0 ? await page({ ...asked, filter: ids }, PAGE, "", signal) : undefined;
@@ -116,7 +121,10 @@ export function useRuns(asked: RunsAsked): Runs {
       const added = await page({ ...asked, filter: since, order: undefined }, PAGE, "", signal);
       const there = new Set(latest.current.map((row) => row.id));
       return {
-        rows: new Map([...known, ...(again?.rows ?? []).map((row) => [row.id, row] as const)]),
+        rows: new Map([
+          ...known,
+          ...(again?.rows ?? []).map((row) => [row.id, { row, at }] as const),
+        ]),
         added: added.rows.filter((row) => !there.has(row.id)).length,
       };
     },
@@ -131,8 +139,12 @@ export function useRuns(asked: RunsAsked): Runs {
 
   const rows = useMemo(() => {
     const changed = fresh.data.rows;
-    return loaded && changed.size > 0 ? loaded.map((row) => changed.get(row.id) ?? row) : loaded;
-  }, [loaded, fresh.data]);
+    if (!loaded || changed.size === 0) return loaded;
+    return loaded.map((row) => {
+      const later = changed.get(row.id);
+      return later && later.at > listed ? later.row : row;
+    });
+  }, [loaded, listed, fresh.data]);
   latest.current = rows ?? NONE;
 
   const count = loaded?.length ?? 0;

@@ -6,6 +6,8 @@ import { className } from "../../new-job/model/rights";
 export function About({ job }: { job: Job }) {
   const labels = Object.entries(job.labels);
   const parameters = Object.entries(job.parameters ?? {});
+  // Runs that a job is tracked by are newer than some servers.
+  const run = (job as Job & { run?: string | null }).run;
   const array = /^(\d+)_\d+$/.exec(job.id)?.[1];
   const jobs = (search: Record<string, string>, text: string) => (
     <TextLink to="/jobs" search={search}>
@@ -22,6 +24,17 @@ export function About({ job }: { job: Job }) {
           Boolean(job.experiment) && [
             "Experiment",
             jobs({ experiment: job.experiment }, job.experiment),
+          ],
+          Boolean(run) && [
+            "Run",
+            <TextLink
+              key="run"
+              to="/runs/$run"
+              params={{ run: run ?? "" }}
+              className="block truncate"
+            >
+              {run}
+            </TextLink>,
           ],
           ["Priority", className(job.priority)],
           ["Asks for", asked(job.asks)],

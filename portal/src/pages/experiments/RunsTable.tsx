@@ -1,0 +1,138 @@
+import { Columns3 } from "lucide-react";
+import { useMemo } from "react";
+import { asApiError } from "@/api/error";
+import { Button, EmptyState, Table, toast } from "@/design";
+import { count, plural } from "@/lib/format";
+import { useStored } from "@/lib/stored";
+import { Bulk } from "./Bulk";
+import { columnsOf, MOST_COLUMNS } from "./columns";
+import { MOST_RUNS, type Runs } from "./data";
+import { groupsOf, KeyPicker } from "./KeyPicker";
+import { type Row, usualColumns } from "./model/row";
+import type { RunsSearch } from "./search";
+import { beginCommand } from "./teams";
+import { MOST_CHOSEN, useNames } from "./view";
+
+const ID = (row: Row) => row.id;
+const NO_COLUMNS: string[] = [];
+
+/** Runs as rows, with the columns that one chose. */
+export function RunsTable({
+  id,
+  rows,
+  first,
+  search,
+  set,
+  open,
+  team,
+  runs,
+  error,
+}: {
+  id: string;
+  rows: readonly Row[] | undefined;
+  /** As they were loaded: their first page says which columns are usual. */
+  first: readonly Row[] | undefined;
+  search: RunsSearch;
+  set: (change: Partial<RunsSearch>) => void;
+  open: (run: string) => void;
+  team: string | undefined;
+  runs: Runs;
+  error: unknown;
+}) {
+  const [kept, keep] = useStored<string[]>(`runs:${id}`, NO_COLUMNS);
+  const names = useNames(first);
+  const some = (first?.length ?? 0) > 0;
+  const usual = useMemo(() => usualColumns((first ?? []).slice(0, 200)), [id, some]);
+  const keys = (search.cols ?? (kept.length > 0 ? kept : usual)).slice(0, MOST_COLUMNS);
+  const joined = keys.join();
+  const columns = useMemo(() => columnsOf(keys), [joined]);
+  const selected = useMemo(() => new Set(search.runs), [search.runs]);
+  const filtered = Boolean(search.q || search.deleted);
+  const refused = asApiError(error ?? new Error("")).kind === "INVALID_PARAMETER_VALUE";
+  return (
+    <div className="flex h-full min-h-0 flex-col pt-2">
+      <Table
+        id="runs"
+        label="Runs"
+        columns={columns}
+        rows={refused ? NO_ROWS : rows}
+        rowId={ID}
+        // What is wrong with a filter stands at the filter.
+        error={refused ? undefined : error}
+        onRetry={runs.retry}
+        stale={runs.stale}
+        sort={search.sort}
+        onSort={(sort) => set({ sort })}
+        onOpen={(row) => open(row.id)}
+        selected={selected}
+        onSelect={(ids) => {
+          const next = [...ids].slice(0, MOST_CHOSEN);
+          if (ids.size > MOST_CHOSEN)
+            toast(`${MOST_CHOSEN} runs can be selected. The first ${MOST_CHOSEN} are.`);
+          set({ runs: next.length > 0 ? next : undefined });
+        }}
+        bulk={(some) => (
+          <Bulk
+            rows={some}
+            team={team}
+            deleted={search.deleted ?? false}
+            onView={(view) => set({ view })}
+            onDone={() => set({ runs: undefined })}
+          />
+        )}
+        toolbar={
+          runs.added > 0 && (
+            <Button size="sm" onClick={runs.show}>
+              {plural(runs.added, "new run")}
+            </Button>
+          )
+        }
+        picker={
+          <KeyPicker
+            label="Columns"
+            icon={Columns3}
+            groups={groupsOf(names, ["status", "user", "start", "duration", "id"])}
+            value={keys}
+            most={MOST_COLUMNS}
+            onChange={(cols) => {
+              keep(cols);
+              set({ cols });
+            }}
+            reset={() => {
+              keep(NO_COLUMNS);
+              set({ cols: undefined });
+            }}
+          />
+        }
+        csv="runs"
+        total={runs.capped ? MOST_RUNS + 1 : undefined}
+        empty={
+          refused ? (
+            <EmptyState title="The filter could not be read">
+              What is wrong stands below it.
+            </EmptyState>
+          ) : filtered ? (
+            <EmptyState
+              title="No run fits"
+              action={
+                <Button onClick={() => set({ q: undefined, deleted: undefined })}>All runs</Button>
+              }
+            />
+          ) : (
+            <EmptyState title="No runs yet" command={beginCommand()}>
+              Runs that a script logs with MLflow&apos;s client show up here, with what they cost. A
+              job of Berth has a run of its own: its project is the experiment.
+            </EmptyState>
+          )
+        }
+      />
+      {runs.capped && (
+        <p className="border-line border-t px-4 py-1 text-12 text-muted">
+          The first {count(MOST_RUNS)} runs are here. A filter shows the others.
+        </p>
+      )}
+    </div>
+  );
+}
+
+const NO_ROWS: readonly Row[] = [];
