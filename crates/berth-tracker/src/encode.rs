@@ -1,4 +1,4 @@
-//! Answers as JSON. Runs and points are written by hand, because the most is asked of them.
+//! Answers as JSON. Runs and points have a hand-written encoder, because they are most of the traffic.
 
 use crate::model::{
     Experiment, Latest, LoggedModel, ModelMetric, ModelVersion, Point, RegisteredModel, Run, Tags,
@@ -36,7 +36,7 @@ fn pair(out: &mut Vec<u8>, (key, value): &(String, String)) {
     out.push(b'}');
 }
 
-/// A point of a metric; the run is named where several are in one answer.
+/// A point of a metric, with its run if the answer has several runs.
 pub fn point(out: &mut Vec<u8>, key: &str, point: &Point, run: Option<&str>) {
     out.extend_from_slice(b"{\"key\":");
     text(out, key);
@@ -61,7 +61,7 @@ pub fn points(key: &str, points: &[Point], next: Option<&str>) -> Vec<u8> {
     out
 }
 
-/// Ends an object, with the token of the next page if there is one.
+/// Closes the object, after the token of the next page if there are more results.
 fn end(out: &mut Vec<u8>, next: Option<&str>) {
     if let Some(next) = next {
         out.extend_from_slice(b",\"next_page_token\":");
@@ -143,7 +143,7 @@ pub fn run(out: &mut Vec<u8>, run: &Run, experiment: &Experiment) {
     out.extend_from_slice(b"}}");
 }
 
-/// `{"runs":[…]}`, one run after the other.
+/// Writes `{"runs":[…]}` incrementally.
 #[derive(Default)]
 pub struct Runs(Vec<u8>);
 
@@ -157,7 +157,7 @@ impl Runs {
         run(&mut self.0, one, of);
     }
 
-    /// Ends it, with the token of the next page if there is one.
+    /// Closes the answer, after the token of the next page if there are more results.
     pub fn finish(mut self, next: Option<&str>) -> Vec<u8> {
         if self.0.is_empty() {
             self.0.extend_from_slice(b"{\"runs\":[");

@@ -1,10 +1,10 @@
-//! Refusals, with the codes and statuses that MLflow's client knows.
+//! Errors with the codes and statuses that MLflow's client knows.
 
 use std::fmt;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of refusal it is.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     InvalidParameterValue,
@@ -44,7 +44,7 @@ impl Code {
         }
     }
 
-    /// The client sends a request again after 408, 429 and most of 5xx, so what stays wrong is 4xx.
+    /// The client retries after 408, 429 and most of 5xx, so a permanent error is another 4xx.
     pub const fn status(self) -> u16 {
         match self {
             Code::InvalidParameterValue
@@ -63,7 +63,7 @@ impl Code {
     }
 }
 
-/// A request that was not carried out.
+/// Why Berth refused a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     pub code: Code,
@@ -105,7 +105,7 @@ impl Error {
         Error::new(Code::Internal, message)
     }
 
-    /// The body of its answer.
+    /// The body of the response.
     pub fn body(&self) -> Vec<u8> {
         let body = serde_json::json!({ "error_code": self.code.word(), "message": self.message });
         serde_json::to_vec(&body).expect("two texts are JSON")

@@ -1,4 +1,4 @@
-//! What webhooks of the registry can be about.
+//! Events of the model registry for webhooks.
 
 use crate::model::{Tags, is_prompt};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub const EVENTS: &[(&str, &str)] = &[
     ("model_version_alias", "deleted"),
 ];
 
-/// Something that happened in the registry of a team.
+/// An event in the registry of a team.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     pub entity: &'static str,
@@ -22,7 +22,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event of a change. Prompts have none.
+    /// The event of a change. Changes of prompts send none.
     pub fn of(
         (entity, action): (&'static str, &'static str),
         tags: &Tags,
@@ -36,17 +36,17 @@ impl Event {
         format!("{}.{}", self.entity, self.action)
     }
 
-    /// The message. `at` is a time in words.
+    /// The message. `at` is a formatted time.
     pub fn body(&self, at: &str) -> String {
         let Event { entity, action, data } = self;
         json!({ "entity": entity, "action": action, "timestamp": at, "data": data }).to_string()
     }
 }
 
-/// What came of a message that was sent at once.
+/// The result of a test message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
     pub status: Option<u16>,
-    /// Why it did not go well.
+    /// Why the message failed.
     pub error: Option<String>,
 }

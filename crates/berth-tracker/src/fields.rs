@@ -22,7 +22,7 @@ impl Fields {
         }
     }
 
-    /// A name that comes several times is a list.
+    /// Repeated names form a list.
     pub fn of_query(query: &str) -> Fields {
         let mut fields = Map::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -51,12 +51,12 @@ impl Fields {
         }
     }
 
-    /// A text that must be there and say something.
+    /// A required text that is not empty.
     pub fn required(&self, name: &str) -> Result<String> {
         self.text(name)?.filter(|text| !text.is_empty()).ok_or_else(|| Error::missing(name))
     }
 
-    /// A text that must be there, and may be empty.
+    /// A required text that may be empty.
     pub fn given(&self, name: &str) -> Result<String> {
         self.text(name)?.ok_or_else(|| Error::missing(name))
     }
@@ -125,7 +125,7 @@ impl Fields {
         self.objects(name)?.into_iter().enumerate().map(of).collect()
     }
 
-    /// How many results are wanted, where that is limited.
+    /// `max_results`, up to a limit.
     pub fn max_results(&self, default: usize, most: usize) -> Result<usize> {
         let Some(wanted) = self.int("max_results")? else { return Ok(default) };
         if wanted < 1 {
@@ -156,7 +156,7 @@ impl Fields {
     }
 }
 
-/// A whole number, also one that is written as a fraction.
+/// A whole number; accepts `3.0`.
 fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64()?;

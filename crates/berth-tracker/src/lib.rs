@@ -2,8 +2,8 @@
 //! and refusals, and the answers.
 //!
 //! Deliberately absent: SQL, sockets and clocks. A [`Store`] keeps everything, an [`Actor`] knows
-//! the rights of the caller, and times come with requests. Bytes of artifacts are not here either:
-//! an experiment only says where they are.
+//! the rights of the caller, and requests carry the time. This crate does not handle the bytes of
+//! artifacts: an experiment only has their location.
 
 mod api;
 mod encode;

@@ -1,5 +1,4 @@
-//! What names and values may be, and how much there may be of anything. Messages are those that
-//! MLflow's client and its tests look for.
+//! Limits of names, values and counts. MLflow's client and its tests check the wording of these messages.
 
 use crate::error::{Error, Result};
 use serde_json::json;
@@ -38,7 +37,7 @@ pub const HISTORY_PAGE: usize = 25_000;
 pub const CHART_RUNS: usize = 100;
 pub const CHART_SAMPLES: usize = 2500;
 
-// Of Berth's own: what a team can fill the database with.
+// Berth's own limits: they bound the database of a team.
 pub const EXPERIMENTS_PER_TEAM: usize = 10_000;
 pub const RUNS_PER_EXPERIMENT: u64 = 1_000_000;
 pub const POINTS_PER_RUN: u64 = 20_000_000;
@@ -86,7 +85,7 @@ fn normal(path: &str) -> String {
     if joined.is_empty() { ".".to_owned() } else { joined }
 }
 
-/// Refuses the name of a metric, param or tag that could not be a file's.
+/// Refuses names of metrics, params and tags that are not valid paths.
 pub fn name(name: &str, path: impl Fn() -> String) -> Result<()> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | ' ' | ':');
     if !name.chars().all(plain) {
@@ -105,7 +104,7 @@ pub fn name(name: &str, path: impl Fn() -> String) -> Result<()> {
     Ok(())
 }
 
-/// Counted in characters, as the client counts.
+/// Counts characters, like the client.
 fn is_longer(text: &str, most: usize) -> bool {
     text.len() > most && text.chars().nth(most).is_some()
 }
@@ -196,7 +195,7 @@ pub fn alias(alias: &str) -> Result<()> {
     length("Registered model alias name", alias, ALIAS)
 }
 
-/// Refuses what could be read as a version.
+/// Refuses aliases that look like a version.
 pub fn alias_is_free(alias: &str) -> Result<()> {
     if alias.eq_ignore_ascii_case("latest") {
         return Err(Error::invalid("'latest' alias name (case insensitive) is reserved."));

@@ -1,4 +1,4 @@
-//! The things that are tracked.
+//! The entities: experiments, runs, models, versions and webhooks.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub type Tags = BTreeMap<String, String>;
 
-/// The name of the experiment that runs go to which name none.
+/// The name of the default experiment.
 pub const DEFAULT_EXPERIMENT: &str = "Default";
 
 /// An experiment. Its number is its id on the wire.
@@ -24,13 +24,13 @@ pub struct Experiment {
     pub by: String,
     #[serde(default)]
     pub tags: Tags,
-    /// Teams that may read it.
+    /// Teams that it is shared with.
     #[serde(default)]
     pub shared_with: Vec<String>,
 }
 
 impl Experiment {
-    /// Where its artifacts are. The first part is the team, by which rights are decided.
+    /// The location of its artifacts. Its first part is the team, which decides the rights.
     pub fn artifacts(&self) -> String {
         format!("mlflow-artifacts:/{}/{}", self.team, self.no)
     }
@@ -69,7 +69,7 @@ impl Status {
     }
 }
 
-/// What seldom changes about a run.
+/// The fields of a run that seldom change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunHead {
     pub no: i64,
@@ -86,7 +86,7 @@ pub struct Latest {
     pub point: Point,
 }
 
-/// One point of a metric; its value as it is kept.
+/// One point of a metric, with its value as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point {
     pub step: i64,
@@ -94,7 +94,7 @@ pub struct Point {
     pub value: i64,
 }
 
-/// A run with all that is logged to it.
+/// A run with everything that clients logged to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     pub no: i64,
@@ -136,7 +136,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// What it was read for.
+    /// The purpose, such as `train`.
     pub fn context(&self) -> Option<&str> {
         let tag = self.tags.iter().find(|(key, _)| key == "mlflow.data.context");
         tag.map(|(_, value)| value.as_str())
@@ -194,10 +194,10 @@ pub struct RegisteredModel {
     pub deployment_job: Option<String>,
     #[serde(default)]
     pub tags: Tags,
-    /// Which version each alias names.
+    /// The version of each alias.
     #[serde(default)]
     pub aliases: BTreeMap<String, u64>,
-    /// The newest version that there ever was. A number is never given twice.
+    /// The highest version number so far. Berth never reuses a number.
     #[serde(default)]
     pub last_version: u64,
     /// The newest version in each stage.
@@ -216,7 +216,7 @@ pub struct ModelVersion {
     pub description: Option<String>,
     pub stage: String,
     pub source: String,
-    /// Where its files are: the source, or where the logged model is that it was made from.
+    /// The location of its files: the source, or that of its logged model.
     #[serde(default)]
     pub storage: String,
     #[serde(default)]
@@ -236,7 +236,7 @@ pub fn is_prompt(tags: &Tags) -> bool {
     tags.get(IS_PROMPT).is_some_and(|is| is == "true")
 }
 
-/// An address that gets messages about the registry of a team.
+/// The URL of a receiver, with its events, in the registry of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
     pub id: String,
@@ -247,7 +247,7 @@ pub struct Webhook {
     /// Such as `model_version.created`.
     pub events: Vec<String>,
     pub active: bool,
-    /// The secret that signs its messages, sealed. No answer has it.
+    /// The encrypted secret that signs its messages. No answer contains it.
     #[serde(default)]
     pub sealed: Option<String>,
     pub created: i64,
@@ -255,7 +255,7 @@ pub struct Webhook {
     pub by: String,
 }
 
-/// Pairs as they are kept in one column.
+/// Encodes pairs for one column.
 pub fn pairs_to_json(pairs: &[(String, String)]) -> String {
     serde_json::to_string(pairs).expect("texts are JSON")
 }

@@ -1,10 +1,10 @@
-//! Page tokens: where the next page begins, in the form that MLflow's server gives them.
+//! Page tokens in the format of MLflow's server.
 
 use crate::error::{Error, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Where the page of a token begins; the first page has none.
+/// The offset in a page token; 0 without a token.
 pub fn offset(token: Option<&str>) -> Result<u64> {
     let Some(token) = token.filter(|token| !token.is_empty()) else { return Ok(0) };
     let decoded = STANDARD
@@ -23,8 +23,8 @@ pub fn token(offset: u64) -> String {
     STANDARD.encode(format!("{{\"offset\": {offset}}}"))
 }
 
-/// Cuts a list to a page, and says where the next one begins. The list has one more than fits if
-/// there is a next one.
+/// Truncates a list to a page and returns the token of the next. The caller reads one element more than
+/// a page, which shows whether there is another.
 pub fn cut<T>(mut found: Vec<T>, offset: u64, most: usize) -> (Vec<T>, Option<String>) {
     let more = found.len() > most;
     found.truncate(most);

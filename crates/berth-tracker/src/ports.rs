@@ -1,4 +1,4 @@
-//! What the use cases need of the outside: a store, and the caller.
+//! What the use cases need from outside: a store and the caller.
 
 use crate::error::{Error, Result};
 use crate::event::{Event, Tried};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 pub type Fut<'a, T> = BoxFuture<'a, Result<T>>;
 
-/// What a caller does with a thing of a team.
+/// What a caller wants to do in a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
     Read,
-    /// Make things, and log to them.
+    /// Create, and log.
     Write,
     /// Delete, restore and share them.
     Manage,
@@ -27,52 +27,52 @@ pub enum Right {
 /// The caller.
 pub trait Actor: Send + Sync {
     fn user(&self) -> &str;
-    /// The team that things are looked for in and made in.
+    /// The team of this request.
     fn team(&self) -> Option<&str>;
-    /// Whether the caller may do that with a thing of a team. `by` is the user who made it.
+    /// Whether the caller has the right in a team. `by` is the user who created the entity.
     fn may(&self, right: Right, team: &str, by: Option<&str>) -> bool;
-    /// Whether there is a team of that name.
+    /// Whether the team exists.
     fn is_team(&self, name: &str) -> bool;
-    /// Sends messages, where the server does.
+    /// The sender of messages, if this server sends any.
     fn outbox(&self) -> Option<&dyn Outbox> {
         None
     }
-    /// The experiment that the caller means by the id `0`, where it is not the default one of the team.
+    /// What the id `0` means for the caller, if not the default experiment of the team.
     fn home(&self) -> Option<i64> {
         None
     }
-    /// Whether the caller is a program that the server has resume that run. It may say another value of
-    /// a param than it did when it was started before.
+    /// Whether the caller is a job whose client resumes that run. Such a program may log a param again
+    /// with another value after a requeue.
     fn resumes(&self, _run: &str) -> bool {
         false
     }
-    /// What is in a folder of artifacts, in the order of names. A path begins with a team, and what
-    /// the caller may not see does not exist.
+    /// Lists a folder of artifacts by name. A path begins with a team. If the caller may not read it, the
+    /// answer is "not found".
     fn files<'a>(&'a self, folder: &'a str) -> Fut<'a, Vec<File>> {
         Box::pin(async move { Err(Error::absent(format!("There is no folder {folder}"))) })
     }
 }
 
-/// What sends messages of the registry.
+/// Sends messages of the registry.
 pub trait Outbox: Send + Sync {
-    /// Whether messages may go to an address.
+    /// Whether the server may send messages to a URL.
     fn check_url(&self, url: &str) -> Result<()>;
-    /// Seals the secret of a webhook, so that only the server can read it.
+    /// Encrypts the secret of a webhook with the key of the server.
     fn seal(&self, team: &str, id: &str, secret: &str) -> String;
-    /// Sends one message at once, and waits for its answer.
+    /// Sends one message now and waits for the response.
     fn test<'a>(&'a self, team: &'a str, hook: &'a Webhook, event: &'a Event) -> Fut<'a, Tried>;
 }
 
 /// A file or folder of artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its own name, without the folder's.
+    /// The name without the folder.
     pub name: String,
-    /// The size of a file. A folder has none.
+    /// The size of a file; `None` for a folder.
     pub bytes: Option<u64>,
 }
 
-/// Things that are kept as documents. A team has few of each, and they are read as a whole.
+/// Entities that the store keeps as documents. A team has few of each, and Berth reads them whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Experiment = 1,
@@ -82,7 +82,7 @@ pub enum Kind {
     Webhook = 5,
 }
 
-/// What a document is found by.
+/// The key of a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DocKey {
     pub kind: Kind,
@@ -93,7 +93,7 @@ pub struct DocKey {
     pub sub: i64,
 }
 
-/// Documents to read: all of a scope, of a name in it, or one.
+/// Which documents to read: all in a scope, all of a name in it, or one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
     pub kind: Kind,
@@ -102,14 +102,14 @@ pub struct Load {
     pub sub: Option<i64>,
 }
 
-/// What happens along with a change of documents.
+/// A side effect of a change of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// All runs of an experiment are deleted or restored.
+    /// Deletes or restores all runs of an experiment.
     RunsOf { experiment: i64, deleted: bool, at: i64 },
 }
 
-/// Documents under change. Nothing else changes them meanwhile.
+/// Documents in a transaction. No other change interferes.
 pub struct DocSet {
     docs: BTreeMap<DocKey, String>,
     touched: BTreeSet<DocKey>,
@@ -145,7 +145,7 @@ impl DocSet {
         self.touched.insert(key.clone());
     }
 
-    /// The changes. `None` stands for a document that was removed.
+    /// The changes. `None` removes a document.
     pub fn changes(&self) -> impl Iterator<Item = (&DocKey, Option<&str>)> {
         self.touched.iter().map(|key| (key, self.docs.get(key).map(String::as_str)))
     }
@@ -157,10 +157,10 @@ pub fn read<T: DeserializeOwned>(doc: &str) -> Result<T> {
         .map_err(|error| Error::internal(format!("a document cannot be read: {error}")))
 }
 
-/// Decides what becomes of documents, and gives the answer.
+/// Changes documents and returns the answer.
 pub type Edit = Box<dyn FnOnce(&mut DocSet) -> Result<Vec<u8>> + Send>;
 
-/// A change of documents, whole or not at all.
+/// An atomic change of documents.
 pub struct DocChange {
     pub load: Vec<Load>,
     pub edit: Edit,
@@ -170,7 +170,7 @@ pub struct DocChange {
 pub struct Metric {
     pub key: String,
     pub point: Point,
-    /// The logged model that it is of, with the data set it was measured on.
+    /// The logged model of a metric, with the data set of the measurement.
     pub model: Option<OfModel>,
 }
 
@@ -222,7 +222,7 @@ pub enum RunChange {
         datasets: Vec<Input>,
         models: Vec<RunModel>,
     },
-    /// It belongs to another experiment from now on, with all that was logged to it.
+    /// Moves the run, with everything logged to it, to another experiment.
     Move {
         run: RunHead,
         experiment: i64,
@@ -238,7 +238,7 @@ pub enum View {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunQuery {
-    /// With where their artifacts are, which can be searched for.
+    /// Includes the location of artifacts, which a search can filter by.
     pub experiments: Vec<i64>,
     pub view: View,
     pub clauses: Vec<Clause>,
@@ -256,17 +256,17 @@ pub struct HistoryQuery<'a> {
     pub limit: usize,
 }
 
-/// Points of one metric of a run behind a step and a time, in the order of steps and times.
+/// Points of one metric of a run after a step and a time, ordered by step and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewerQuery<'a> {
     pub run: &'a RunHead,
     pub key: &'a str,
-    /// The step and the time of the last point that is known; nothing for all points.
+    /// The step and time of the last known point; `None` for all points.
     pub after: Option<(i64, i64)>,
     pub limit: usize,
 }
 
-/// Points of one metric of a run that stand for all between two steps.
+/// A sample of the points of one metric between two steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleQuery<'a> {
     pub run: &'a RunHead,
@@ -275,28 +275,28 @@ pub struct SampleQuery<'a> {
     pub most: usize,
 }
 
-/// The best value of a metric in each of some runs of one experiment, by their numbers.
+/// The best value of a metric for each of these runs of one experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BestQuery<'a> {
     pub experiment: i64,
     pub key: &'a str,
     pub runs: &'a [i64],
-    /// Whether higher values are the better ones.
+    /// Whether higher values are better.
     pub higher: bool,
 }
 
-/// The best value of a run, as it is kept. NaN is never the best.
+/// The best value of a run, as stored. NaN is never the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Best {
     pub run: i64,
     pub value: i64,
 }
 
-/// When a metric of runs first was as good as a value.
+/// When a metric of each run first reached a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReachedQuery<'a> {
     pub of: BestQuery<'a>,
-    /// As it is kept.
+    /// As stored.
     pub goal: i64,
 }
 
@@ -309,7 +309,7 @@ pub struct DatasetSummary {
     pub context: String,
 }
 
-/// What a run may have read.
+/// What to look for among the inputs of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadBy<'a> {
     /// A data set with this digest, in any experiment.
@@ -318,7 +318,7 @@ pub enum ReadBy<'a> {
     Model(&'a str),
 }
 
-/// Where everything is kept. A change is durable when its future is ready.
+/// The store. A change is durable when its future is ready.
 pub trait Store: Send + Sync {
     /// Experiments are in memory, all of them.
     fn experiment(&self, no: i64) -> Option<Arc<Experiment>>;
@@ -330,22 +330,21 @@ pub trait Store: Send + Sync {
 
     fn docs(&self, load: Load) -> Fut<'_, Vec<(DocKey, String)>>;
     fn count(&self, kind: Kind, scope: String) -> Fut<'_, u64>;
-    /// The one document of a kind that has a name, whatever its scope.
+    /// The document of a kind with a unique name, in any scope.
     fn named(&self, kind: Kind, name: String) -> Fut<'_, Option<(DocKey, String)>>;
 
     fn run_head<'a>(&'a self, id: &'a str) -> Fut<'a, Option<RunHead>>;
-    /// Runs in this order; those that are not there are left out.
+    /// Reads runs in this order. Skips runs that do not exist.
     fn runs<'a>(&'a self, numbers: &'a [i64]) -> Fut<'a, Vec<Run>>;
     fn search<'a>(&'a self, query: &'a RunQuery) -> Fut<'a, Vec<i64>>;
     fn history<'a>(&'a self, query: HistoryQuery<'a>) -> Fut<'a, Vec<Point>>;
     fn newer<'a>(&'a self, query: NewerQuery<'a>) -> Fut<'a, Vec<Point>>;
     fn bests<'a>(&'a self, query: BestQuery<'a>) -> Fut<'a, Vec<Best>>;
-    /// The run and the time of the first point that is at least as good as the goal, for each run
-    /// that has one.
+    /// For each run that reached the goal: the run and the time of its first such point.
     fn reached<'a>(&'a self, query: ReachedQuery<'a>) -> Fut<'a, Vec<(i64, i64)>>;
     fn samples<'a>(&'a self, query: SampleQuery<'a>) -> Fut<'a, Vec<Point>>;
     fn model_metrics<'a>(&'a self, models: &'a [String]) -> Fut<'a, Vec<ModelMetric>>;
     fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>>;
-    /// Runs that have read something, the newest first.
+    /// Runs with this input, newest first.
     fn runs_that_read<'a>(&'a self, of: ReadBy<'a>, limit: usize) -> Fut<'a, Vec<i64>>;
 }

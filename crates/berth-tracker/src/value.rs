@@ -1,15 +1,15 @@
-//! Values of metrics. They are kept as whole numbers in the order of the values, so that both
-//! databases keep and compare every value alike, NaN with them.
+//! Values of metrics. Berth stores them as integers with the same order, so that both databases store
+//! and compare every value alike, including NaN.
 
-/// What stands for NaN: above every number.
+/// The encoding of NaN: above every number.
 pub const NAN: i64 = i64::MAX;
 
-/// A value as it is kept. Infinities become the largest numbers, as MLflow keeps them.
+/// Encodes a value. Like MLflow, it turns infinities into the largest numbers.
 pub fn encode(value: f64) -> i64 {
     if value.is_nan() {
         return NAN;
     }
-    // Adding zero makes the negative zero positive: they are equal.
+    // Adding zero turns negative zero into zero, because the two are equal.
     let bits = (value.clamp(f64::MIN, f64::MAX) + 0.0).to_bits().cast_signed();
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }

@@ -1,4 +1,4 @@
-//! What files runs and logged models have. The bytes have routes of their own, `mlflow-artifacts`.
+//! Lists the files of runs and logged models. The routes `mlflow-artifacts` serve the bytes.
 
 use super::call::{Call, Reply};
 use super::logged_models;
@@ -7,7 +7,7 @@ use crate::model::Experiment;
 use crate::page;
 use serde_json::{Value, json};
 
-/// Entries of one answer.
+/// The maximum number of entries in one answer.
 const PAGE: usize = 10_000;
 
 /// The files of a run.
@@ -24,7 +24,7 @@ pub async fn of_model(call: &Call<'_>) -> Result<Reply> {
     list(call, &experiment, &below, "artifact_directory_path").await
 }
 
-/// Lists a folder. Paths in the answer begin at the root that the answer names.
+/// Lists a folder. Paths are relative to the root in the answer.
 async fn list(call: &Call<'_>, of: &Experiment, below: &str, field: &str) -> Result<Reply> {
     let folder = call.fields.text(field)?.unwrap_or_default();
     let folder = folder.trim_end_matches('/');
@@ -67,7 +67,7 @@ async fn list(call: &Call<'_>, of: &Experiment, below: &str, field: &str) -> Res
     Ok(Reply::json(&out))
 }
 
-/// The server gives out no addresses of a bucket.
+/// Berth checks the hash of each upload, so clients cannot bypass the server.
 pub async fn presigned(_: &Call<'_>) -> Result<Reply> {
     Err(Error::new(
         Code::NotImplemented,

@@ -25,7 +25,7 @@ pub struct Reply {
     /// JSON.
     pub body: Vec<u8>,
     pub changed: Option<Changed>,
-    /// What webhooks of the team may want to hear of.
+    /// The event to send to webhooks of the team.
     pub event: Option<Event>,
 }
 
@@ -46,7 +46,7 @@ impl Reply {
         Reply { event, ..self }
     }
 
-    /// Says what the audit log records.
+    /// Sets the change that the audit log records.
     pub fn noted(self, target: impl Into<String>, detail: Value) -> Reply {
         Reply { changed: Some(Changed { target: target.into(), detail }), ..self }
     }
@@ -56,7 +56,7 @@ pub struct Call<'a> {
     pub store: &'a dyn Store,
     pub actor: &'a dyn Actor,
     pub fields: Fields,
-    /// The parts of the path that the route leaves open.
+    /// The values of the `{}` placeholders of the route.
     pub parts: Vec<String>,
     pub body: &'a [u8],
     /// Milliseconds since 1970.
@@ -64,7 +64,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The team that things are made in.
+    /// The team that new experiments, runs and models belong to.
     pub fn team(&self) -> Result<&str> {
         self.actor.team().ok_or_else(|| {
             Error::new(
@@ -78,7 +78,7 @@ impl Call<'_> {
         })
     }
 
-    /// The team, where it may be dealt with so.
+    /// The team, if the caller has the right there.
     pub fn team_for(&self, right: Right) -> Result<&str> {
         let team = self.team()?;
         self.must(right, team, None)?;
@@ -105,7 +105,7 @@ impl Call<'_> {
             || experiment.shared_with.iter().any(|team| reads(team) || team == "*")
     }
 
-    /// An experiment that the caller may see. Others do not exist for the caller.
+    /// An experiment that the caller may read; for others the answer is "not found".
     pub async fn experiment(&self, id: &str) -> Result<Arc<Experiment>> {
         let no: i64 = id.parse().map_err(|_| {
             Error::invalid(format!(
@@ -123,7 +123,7 @@ impl Call<'_> {
         found.ok_or_else(|| Error::absent(format!("No Experiment with id={no} exists")))
     }
 
-    /// The team's default experiment, which is made when it is first asked for.
+    /// The default experiment of the team. The first request creates it.
     pub async fn default_experiment(&self) -> Result<Arc<Experiment>> {
         let team = self.team_for(Right::Read)?.to_owned();
         if let Some(found) = self.store.experiment_named(&team, DEFAULT_EXPERIMENT) {
@@ -214,7 +214,7 @@ impl Call<'_> {
         self.store.edit(change).await.map(drop)
     }
 
-    /// A run that the caller may see, with its experiment.
+    /// A run that the caller may read, with its experiment.
     pub async fn run(&self, id: &str) -> Result<(RunHead, Arc<Experiment>)> {
         let absent = || Error::absent(format!("Run with id={id} not found"));
         let head = self.store.run_head(id).await?.ok_or_else(absent)?;
@@ -243,7 +243,7 @@ pub fn experiment_key(team: &str, name: &str, no: i64) -> DocKey {
     DocKey { kind: Kind::Experiment, scope: team.to_owned(), name: name.to_owned(), sub: no }
 }
 
-/// Tags of a request as they are kept, each checked.
+/// Validates the tags of a request.
 pub fn checked_tags(
     pairs: Vec<(String, String)>,
     most_value: usize,
@@ -260,13 +260,13 @@ pub fn checked_tags(
     Ok(tags)
 }
 
-/// Puts a tag where there is room for it.
+/// Sets a tag, unless that exceeds the limits.
 pub fn put_tag(tags: &mut BTreeMap<String, String>, key: String, value: String) -> Result<()> {
     tags.insert(key, value);
     must_fit(tags)
 }
 
-/// A thing is read and written as a whole, with all its tags.
+/// Limits also the bytes: the store reads and writes a document with all its tags.
 fn must_fit(tags: &BTreeMap<String, String>) -> Result<()> {
     let (number, most) = (tags.len(), limits::TAGS_PER_THING);
     if number > most {
@@ -282,7 +282,7 @@ fn must_fit(tags: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// An id that no other thing has.
+/// A random, unique id.
 pub fn random_id() -> Result<String> {
     let mut bytes = [0; 16];
     let filled = SystemRandom::new().fill(&mut bytes);
@@ -300,7 +300,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// `usual` results are on a page unless the request says how many.
+    /// A page has `usual` results unless the request sets `max_results`.
     pub fn read(fields: &Fields, entity: Entity, usual: usize, most: usize) -> Result<Search> {
         let filter = fields.text("filter")?.unwrap_or_default();
         Ok(Search {
@@ -311,7 +311,7 @@ impl Search {
         })
     }
 
-    /// The page of the things that fit, in an order.
+    /// One page of the matches, in the requested order.
     pub fn page<T: Things>(
         &self,
         found: Vec<T>,
@@ -321,7 +321,7 @@ impl Search {
     }
 }
 
-/// The ids of the experiments that a search names, each once.
+/// The ids of the experiments of a search, without duplicates.
 pub fn searched_experiments(fields: &Fields) -> Result<BTreeSet<String>> {
     let ids: BTreeSet<String> = fields.texts("experiment_ids")?.into_iter().collect();
     let (found, most) = (ids.len(), limits::EXPERIMENTS_PER_SEARCH);
@@ -332,7 +332,7 @@ pub fn searched_experiments(fields: &Fields) -> Result<BTreeSet<String>> {
     Ok(ids)
 }
 
-/// Keeps the things that a filter fits, sorts them, and cuts them to a page.
+/// Filters, sorts and paginates.
 pub fn select<T: Things>(
     mut found: Vec<T>,
     clauses: &[Clause],

@@ -28,7 +28,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     call.make_experiment(&team, &name, tags).await.map(Reply::bytes)
 }
 
-/// The team and the name that a name stands for. `team/name` is in that team.
+/// Splits `team/name`. A name without a team is in the team of the caller.
 fn place(call: &Call<'_>, name: &str) -> Result<(String, String)> {
     if let Some((team, rest)) = name.split_once('/')
         && call.actor.is_team(team)
@@ -92,7 +92,7 @@ impl View {
     }
 }
 
-/// An experiment as it is searched for.
+/// An experiment as a search sees it.
 struct Found {
     of: Arc<Experiment>,
     id: String,
@@ -168,7 +168,7 @@ fn by_orders(a: &Found, b: &Found, orders: &[grammar::Order]) -> Ordering {
     b.of.no.cmp(&a.of.no)
 }
 
-/// The experiment of a request, if it may be changed.
+/// The experiment of a request, if the caller may change it.
 pub async fn own(call: &Call<'_>, right: Right) -> Result<Arc<Experiment>> {
     let id = call.fields.required("experiment_id")?;
     let found = call.experiment(&id).await?;

@@ -1,4 +1,4 @@
-//! Points of metrics: all of them page by page, or so many that stand for all.
+//! Points of metrics: all points page by page, or a sample of them.
 
 use super::call::{Call, Reply};
 use crate::encode;
@@ -7,7 +7,7 @@ use crate::limits;
 use crate::page;
 use crate::ports::{HistoryQuery, SampleQuery};
 
-/// Clients that name no number get all that one answer may have.
+/// Without `max_results`, an answer has the maximum number of points.
 const MOST: usize = 250_000;
 
 pub async fn history(call: &Call<'_>) -> Result<Reply> {

@@ -26,7 +26,7 @@ fn absent(id: &str) -> Error {
     Error::absent(format!("Logged model with ID '{id}' not found."))
 }
 
-/// A model that the caller may see.
+/// A model that the caller may read.
 pub async fn find(call: &Call<'_>, id: &str) -> Result<(LoggedModel, Arc<Experiment>)> {
     let found = call.store.named(Kind::LoggedModel, id.to_owned()).await?;
     let (_, doc) = found.ok_or_else(|| absent(id))?;
@@ -110,7 +110,7 @@ pub async fn get(call: &Call<'_>) -> Result<Reply> {
     shown(call, &model, &experiment).await
 }
 
-/// Changes a model, and shows it.
+/// Changes a model and returns it.
 async fn edit(
     call: &Call<'_>,
     change: impl FnOnce(&mut LoggedModel) -> Result<()> + Send + 'static,
@@ -199,12 +199,12 @@ pub async fn log_params(call: &Call<'_>) -> Result<Reply> {
     Ok(Reply::empty())
 }
 
-/// A model as it is searched for.
+/// A model as a search sees it.
 struct Found {
     of: LoggedModel,
-    /// On the data sets that were named.
+    /// On the data sets of the request.
     metrics: Vec<ModelMetric>,
-    /// What it is ordered by, where that is a metric.
+    /// The metrics in `order_by`.
     ordered: Vec<Option<f64>>,
 }
 
@@ -237,7 +237,7 @@ impl Things for Found {
     }
 }
 
-/// A key of an order: a field, or a metric on a data set.
+/// A key of `order_by`: a field, or a metric on a data set.
 struct By {
     order: Order,
     dataset: Option<(String, Option<String>)>,
@@ -319,7 +319,7 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     Ok(listed("models", items, next))
 }
 
-/// The newest value of a metric that an order is by.
+/// The newest value of a metric in `order_by`.
 fn newest<'a>(metrics: impl Iterator<Item = &'a ModelMetric>, by: &By) -> Option<f64> {
     let fits = |one: &&ModelMetric| {
         one.key == by.order.field.key && by.dataset.as_ref().is_none_or(|set| is_on(one, set))

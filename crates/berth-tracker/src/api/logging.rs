@@ -145,7 +145,7 @@ pub async fn delete_tag(call: &Call<'_>) -> Result<Reply> {
     log(call, RunChange::DeleteTag { run, key }).await
 }
 
-/// The tag in which old clients keep what models a run has made.
+/// The tag in which old clients store the logged models of a run.
 const HISTORY_TAG: &str = "mlflow.log-model.history";
 
 pub async fn log_model(call: &Call<'_>) -> Result<Reply> {

@@ -1,5 +1,5 @@
-//! The body of the most frequent requests, read without a detour. Numbers may be texts, as the
-//! clients of MLflow send large and odd ones.
+//! Parses the bodies of the most frequent requests without an intermediate tree. Numbers may be
+//! strings: clients of MLflow send large numbers and NaN that way.
 
 use super::scanner::{Malformed, Scanner};
 use crate::error::{Code, Error, Result};
@@ -41,7 +41,7 @@ impl Loose<'_> {
         }
     }
 
-    /// A number; what is none comes back as it is shown.
+    /// A number, or the text of the value if it is not a number.
     #[expect(clippy::cast_precision_loss, reason = "a value of a metric is a float")]
     pub fn number(self) -> Result<Option<f64>, String> {
         match &self {
@@ -77,7 +77,7 @@ impl Loose<'_> {
 }
 
 impl<'a> Loose<'a> {
-    /// The value that comes next. A list or an object is skipped.
+    /// The next value. Skips a list or an object.
     fn read(from: &mut Scanner<'a>) -> Result<Loose<'a>, Malformed> {
         Ok(match from.peek() {
             Some(b'"') => Loose::Text(from.text()?),
@@ -94,7 +94,7 @@ impl<'a> Loose<'a> {
                 let digits = from.number()?;
                 match digits.parse() {
                     Ok(int) => Loose::Int(int),
-                    // The standard library finds the float that is nearest to the digits.
+                    // The standard library rounds correctly to the nearest float.
                     Err(_) => Loose::Float(digits.parse().map_err(|_| from.malformed("a number"))?),
                 }
             }
@@ -129,7 +129,7 @@ pub struct RawPair<'a> {
     pub value: Loose<'a>,
 }
 
-/// Clients send the id of a run under two names; the first that says something counts.
+/// Clients send the id of a run under two names. The first that is not empty counts.
 fn put_run<'a>(run: &mut Loose<'a>, name: &str, found: Loose<'a>) {
     let is_empty = matches!(&found, Loose::Missing) || found == Loose::Text(Cow::Borrowed(""));
     if !is_empty && (*run == Loose::Missing || name == "run_id") {
@@ -141,7 +141,7 @@ fn bad(why: Malformed) -> Error {
     Error::new(Code::BadRequest, format!("The body is not a JSON object: {why}"))
 }
 
-/// A list of objects; nothing where it is null.
+/// A list of objects; `None` for null.
 fn list<'a, T>(
     from: &mut Scanner<'a>,
     one: impl Fn(&mut Scanner<'a>) -> Result<T, Malformed>,
@@ -178,7 +178,7 @@ impl<'a> RawBatch<'a> {
 }
 
 impl<'a> RawMetric<'a> {
-    /// The body of `log-metric`: a metric, with the run that it is of.
+    /// The body of `log-metric`: a metric and its run.
     pub fn of_json(body: &'a [u8]) -> Result<RawMetric<'a>> {
         let mut from = Scanner::new(body).map_err(bad)?;
         let metric = RawMetric::read(&mut from);

@@ -28,11 +28,11 @@ use crate::fields::Fields;
 use crate::ports::{Actor, Store};
 use call::Call;
 
-/// A request, as far as it matters here.
+/// The parts of an HTTP request that the routes read.
 pub struct Request<'a> {
     pub query: &'a str,
     pub body: &'a [u8],
-    /// The parts of the path that the route leaves open.
+    /// The values of the `{}` placeholders of the route.
     pub parts: Vec<String>,
     /// Milliseconds since 1970.
     pub now: i64,
@@ -49,7 +49,7 @@ pub async fn answer(
     let fields = match (op.method, op.reads_body_itself) {
         (_, true) => Fields::default(),
         ("GET", _) => Fields::of_query(query),
-        // Clients of old send what is to be deleted in the body, others in the query.
+        // Old clients send the arguments of DELETE in the body, new ones in the query.
         _ if body.is_empty() => Fields::of_query(query),
         _ => Fields::of_json(body)?,
     };

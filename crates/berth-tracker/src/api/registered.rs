@@ -41,13 +41,12 @@ pub async fn find_model(call: &Call<'_>, name: &str) -> Result<RegisteredModel> 
     read(&found.ok_or_else(|| absent_model(name))?.1)
 }
 
-/// Whether a filter says itself whether prompts are meant. A search that does not ask for prompts
-/// does not show them.
+/// Whether a filter mentions the prompt tag. Without it, a search leaves prompts out.
 pub fn names_prompts(clauses: &[grammar::Clause]) -> bool {
     clauses.iter().any(|of| of.field.kind == grammar::Kind::Tag && of.field.key == IS_PROMPT)
 }
 
-/// Notes which version is the newest in each stage.
+/// Updates the newest version of each stage.
 pub fn count_newest(model: &mut RegisteredModel, versions: &[ModelVersion]) {
     model.newest.clear();
     for stage in STAGES {
@@ -74,7 +73,7 @@ pub fn number(text: &str) -> Result<u64> {
     })
 }
 
-/// A stage as it is kept. Its case does not matter.
+/// The canonical form of a stage. The case of the input does not matter.
 pub fn stage(word: &str) -> Result<&'static str> {
     let found = STAGES.iter().find(|stage| stage.eq_ignore_ascii_case(word));
     found.copied().ok_or_else(|| {

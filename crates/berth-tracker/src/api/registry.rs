@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const PAGE: usize = 100;
 const MOST_PAGE: usize = 1000;
 
-/// The newest version in each stage, which is all that a model shows of its versions.
+/// The newest version in each stage. A model lists no other versions.
 async fn newest(call: &Call<'_>, model: &RegisteredModel) -> Result<Vec<ModelVersion>> {
     let team = call.team()?;
     let mut found = Vec::new();
@@ -117,7 +117,7 @@ pub async fn edit(
         let mut there = there.ok_or_else(|| absent_model(&key.name))?;
         there.updated = now;
         change(&mut there, docs)?;
-        // One that was renamed has another key.
+        // A renamed model has a new key.
         docs.put(model_key(&key.scope, &there.name), &there);
         Ok(serde_json::to_vec(&there).expect("documents are plain data"))
     };
@@ -183,7 +183,7 @@ pub async fn delete(call: &Call<'_>) -> Result<Reply> {
     Ok(Reply::empty().noted(target, json!({ "versions": model.last_version })))
 }
 
-/// A model as it is searched for.
+/// A model as a search sees it.
 struct Found(RegisteredModel);
 
 impl Things for Found {

@@ -1,6 +1,6 @@
-//! Params of a run that a program logs to again, because the server had it resume the run: its first
-//! value of a param stays, and another one becomes a tag. An error would end a program that was
-//! preempted and says where it goes on from.
+//! Params of a run that a requeued program resumes. The first value of a param stays, and a new value
+//! becomes a tag. An error instead would end a preempted program that logs, for example, the step at
+//! which it resumes.
 
 use super::call::Call;
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::limits;
 use crate::model::{Run, RunHead};
 use crate::ports::{Metric, RunChange};
 
-/// What the tags begin with that have newer values of params.
+/// The prefix of tags with newer values of params.
 const CHANGED: &str = "berth.changed.";
 
 type Pairs = Vec<(String, String)>;
@@ -33,7 +33,7 @@ pub async fn log(
     call.store.write(RunChange::Log { run, metrics, params, tags }).await
 }
 
-/// The params that a run has not, and tags for those that it has otherwise.
+/// The new params, and tags for params whose value has changed.
 fn split(run: &Run, params: Pairs) -> (Pairs, Pairs) {
     let (mut new, mut changed) = (Vec::new(), Vec::new());
     for (key, value) in params {
@@ -51,7 +51,7 @@ fn split(run: &Run, params: Pairs) -> (Pairs, Pairs) {
     (new, changed)
 }
 
-/// The same text, or another one of the same number: a sweep says `1e-4` where a script logs `0.0001`.
+/// Compares as text and as number: a sweep may have `1e-4` and the script log `0.0001`.
 fn is_same(old: &str, new: &str) -> bool {
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     old == new || number(old).zip(number(new)).is_some_and(|(a, b)| a.total_cmp(&b).is_eq())

@@ -1,11 +1,11 @@
-//! Tags of runs, one of which is the name.
+//! Tags of runs. One of them is the run's name.
 
 use crate::error::Result;
 use crate::limits;
 
 pub const NAME_TAG: &str = "mlflow.runName";
 
-/// Tags of a run; of those with one key the last counts.
+/// Tags of a run. For a duplicate key, the last value counts.
 pub fn run_tags(pairs: Vec<(String, String)>) -> Result<Vec<(String, String)>> {
     let mut tags: Vec<(String, String)> = Vec::with_capacity(pairs.len());
     for (index, (key, value)) in pairs.into_iter().enumerate() {

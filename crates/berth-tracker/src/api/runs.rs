@@ -14,7 +14,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 const USER_TAG: &str = "mlflow.user";
-/// Runs of one answer that are read at once, and how large an answer may grow before it is cut.
+/// How many runs to read at once, and the size at which an answer ends.
 const AT_ONCE: usize = 500;
 const MOST_BYTES: usize = 64 << 20;
 
@@ -102,7 +102,7 @@ const SECOND: &[&str] = &[
     "strait", "tide",
 ];
 
-/// A name for a run that has none, which follows from its id.
+/// A default name, derived from the id of the run.
 fn invented_name(id: &str) -> String {
     let bytes = id.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let pick = |words: &[&'static str], by: u64| words[(by % words.len() as u64) as usize];
@@ -160,7 +160,7 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     let ids = searched_experiments(fields)?;
     let mut experiments: Vec<Arc<Experiment>> = Vec::new();
     for id in &ids {
-        // As with MLflow, an experiment that does not exist has no runs.
+        // Like MLflow, search unknown experiments without an error.
         match call.experiment(id).await {
             Ok(found) => experiments.push(found),
             Err(error) if error.code == Code::DoesNotExist => {}
@@ -183,7 +183,7 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     let mut out = encode::Runs::default();
     let (mut at, mut size) = (0, AT_ONCE);
     while at < numbers.len() {
-        // Runs can be large: the rest of such a page comes as the next one.
+        // Runs can be large: the next page returns the rest.
         if out.len() > MOST_BYTES {
             next = Some(page::token(offset + at as u64));
             break;

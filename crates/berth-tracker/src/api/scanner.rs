@@ -1,9 +1,9 @@
-//! A reader of JSON that gives out what it finds as it goes, and numbers as their digits.
+//! A streaming JSON reader. It returns numbers as their digits.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What is no JSON, or not of the form that was expected.
+/// Malformed JSON, or an unexpected type.
 #[derive(Debug)]
 pub struct Malformed {
     expected: &'static str,
@@ -18,7 +18,7 @@ impl fmt::Display for Malformed {
 
 type Read<T> = Result<T, Malformed>;
 
-/// Lists and objects in one another that are skipped.
+/// The deepest nesting that the reader skips.
 const MOST_DEPTH: usize = 64;
 
 pub struct Scanner<'a> {
@@ -38,7 +38,7 @@ impl<'a> Scanner<'a> {
         Malformed { expected, at: self.at }
     }
 
-    /// The next byte that is no space.
+    /// The next byte after white space.
     pub fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
         let spaces = rest.iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
@@ -113,7 +113,7 @@ impl<'a> Scanner<'a> {
         unescaped.map(Cow::Owned).ok_or_else(|| self.malformed("a text before this"))
     }
 
-    /// Goes through an object, with the name of each field.
+    /// Calls a function for each field of an object.
     pub fn object(
         &mut self,
         mut field: impl FnMut(&mut Scanner<'a>, &str) -> Read<()>,
@@ -136,7 +136,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes through a list.
+    /// Calls a function for each element of a list.
     pub fn array(&mut self, mut element: impl FnMut(&mut Scanner<'a>) -> Read<()>) -> Read<()> {
         self.take(b'[', "a list")?;
         if self.peek() == Some(b']') {
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over a value of any kind.
+    /// Skips a value of any kind.
     pub fn skip(&mut self) -> Read<()> {
         self.skip_within(MOST_DEPTH)
     }
@@ -172,7 +172,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Nothing comes after it.
+    /// Expects the end of the input.
     pub fn end(&mut self) -> Read<()> {
         match self.peek() {
             None => Ok(()),

@@ -30,19 +30,19 @@ fn find(call: &Call<'_>, of: Named<'_>) -> Result<Arc<Experiment>> {
         Some(found) => Some(found),
         None => call.store.experiment_named(of.team, of.experiment),
     };
-    // Members of the other teams see the experiment, and not with whom else it is shared.
+    // Members of the other teams may not see the list of teams.
     let found = found.filter(|found| call.actor.may(Right::Read, &found.team, None));
     let Named { team, experiment } = of;
     found.ok_or_else(|| Error::absent(format!("Team {team} has no experiment '{experiment}'")))
 }
 
-/// The teams that an experiment is shared with.
+/// The teams that may read an experiment.
 pub fn shares(store: &dyn Store, actor: &dyn Actor, of: Named<'_>) -> Result<Vec<String>> {
     find(&call(store, actor, 0), of).map(|found| found.shared_with.clone())
 }
 
-/// Lets a team read an experiment, or ends that. Gives the teams that may read it then, and what the
-/// audit log should say.
+/// Shares an experiment with a team, or unshares it. Returns the teams that may now read it, and the
+/// change for the audit log.
 pub async fn set_share(
     store: &dyn Store,
     actor: &dyn Actor,

@@ -8,17 +8,17 @@ use super::{
 use crate::error::{Code, Error, Result};
 use crate::ports::Fut;
 
-/// The right that a route asks for before it looks at its subject.
+/// The right that a route checks before it loads the experiment, run or model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It answers without a token.
+    /// The route needs no token.
     Public,
     Read,
     Write,
 }
 
 pub struct Op {
-    /// Its name in the audit log and in figures.
+    /// Its name in the audit log and in `/metrics`.
     pub id: &'static str,
     pub method: &'static str,
     /// After `/api/` or `/ajax-api/`.
@@ -128,7 +128,7 @@ mod this {
     use crate::error::Result;
     use serde_json::json;
 
-    /// The first request of a client. The answer names nothing of any team.
+    /// The first request of a client. The answer contains no data of a team.
     pub async fn server_info(_: &Call<'_>) -> Result<Reply> {
         Ok(Reply::json(&json!({
             "store_type": "SqlStore",
@@ -141,7 +141,7 @@ mod this {
     }
 }
 
-/// Routes of MLflow that Berth does not have, by the beginning of their paths.
+/// Path prefixes of MLflow's routes that Berth does not implement.
 const ABSENT: &[&str] = &[
     "2.0/mlflow/traces",
     "3.0/mlflow/traces",
@@ -165,11 +165,11 @@ const ABSENT: &[&str] = &[
     "2.0/mlflow/gateway-proxy",
 ];
 
-/// The route of a request, and the parts of the path that it leaves open.
+/// The route of a request, and the values of its placeholders.
 pub fn find(method: &str, path: &str) -> Result<(&'static Op, Vec<String>)> {
     let path = path.trim_end_matches('/');
     let mut other_method = false;
-    // More than one fits only where one of them is written out, which stands first in the table.
+    // If several routes match, the one without a placeholder is first in the table.
     for op in OPS {
         let Some(parts) = parts(op.path, path, true) else { continue };
         if op.method == method {
@@ -188,7 +188,7 @@ pub fn find(method: &str, path: &str) -> Result<(&'static Op, Vec<String>)> {
     Err(Error::new(Code::EndpointNotFound, said))
 }
 
-/// What stands in the open places of a path, if the path is such a one.
+/// The values of the placeholders, if the path matches.
 fn parts(pattern: &str, path: &str, whole: bool) -> Option<Vec<String>> {
     let mut found = Vec::new();
     let mut segments = path.split('/');

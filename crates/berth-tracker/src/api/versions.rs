@@ -72,7 +72,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
         stage: NO_STAGE.to_owned(),
         source,
         storage,
-        // A client that registers a logged model names no run.
+        // A client that registers a logged model sends no run.
         run: run.or(of_model),
         run_link: fields.text("run_link")?.filter(|link| !link.is_empty()),
         model: model_id,
@@ -113,8 +113,8 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     Ok(Reply::bytes(made).noted(target(&team, &name), detail).event(event))
 }
 
-/// Where the files of a version are, and the run of the logged model that it is made from. That must
-/// be something that the caller sees.
+/// The location of a version's files, and the run of its logged model. The caller must be able to
+/// read the source.
 async fn storage(
     call: &Call<'_>,
     source: &str,
@@ -321,7 +321,7 @@ pub async fn transition(call: &Call<'_>) -> Result<Reply> {
     .await
 }
 
-/// A version as it is searched for.
+/// A version as a search sees it.
 struct Found(ModelVersion);
 
 impl Things for Found {
@@ -365,7 +365,7 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
     let mut found = Vec::new();
     for (key, doc) in call.store.docs(load(Kind::ModelVersion)).await? {
         let shows = |model: &RegisteredModel| wants_prompts || !is_prompt(&model.tags);
-        // A search by name is for that model, prompt or not.
+        // A search by name finds prompts, too.
         if name.is_some() || models.get(&key.name).is_some_and(shows) {
             found.push(Found(read(&doc)?));
         }

@@ -1,5 +1,5 @@
-//! Webhooks of the registry of models: addresses that get a message when a model, a version, a tag or
-//! an alias changes. An address can be confidential, so only those who lead a team see its webhooks.
+//! Webhooks of the model registry: the server sends a message to their URL when a model, a version, a
+//! tag or an alias changes. A URL can be confidential, so only leads see the webhooks of a team.
 
 use super::call::{Call, Reply, listed, random_id};
 use crate::encode;
@@ -27,7 +27,7 @@ fn absent(id: &str) -> Error {
     Error::absent(format!("Webhook with ID '{id}' not found"))
 }
 
-/// The webhooks of a team that an event goes to.
+/// The webhooks of a team that subscribe to an event.
 pub async fn hooks_of(store: &dyn Store, team: &str, event: &Event) -> Result<Vec<Webhook>> {
     let name = event.name();
     let mut found = Vec::new();
@@ -66,7 +66,7 @@ fn outbox<'c>(call: &'c Call<'_>) -> Result<&'c dyn Outbox> {
     call.actor.outbox().ok_or_else(missing)
 }
 
-/// The events of a request, each once.
+/// The events of a request, without duplicates.
 fn events(fields: &Fields) -> Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     for one in fields.objects("events")? {
@@ -106,7 +106,7 @@ fn described(fields: &Fields) -> Result<Option<String>> {
     Ok(description)
 }
 
-/// Checks an address. What it leads to is looked at again for each message.
+/// Checks a URL. The server resolves it again for each message.
 fn checked_url(call: &Call<'_>, url: &str) -> Result<()> {
     limits::length("url", url, limits::WEBHOOK_URL)?;
     outbox(call)?.check_url(url)
@@ -256,7 +256,7 @@ pub async fn delete(call: &Call<'_>) -> Result<Reply> {
     Ok(noted(Reply::empty(), &team, &hook))
 }
 
-/// Sends one message with invented data, and says what came of it.
+/// Sends a test message with invented data and returns the result.
 pub async fn test(call: &Call<'_>) -> Result<Reply> {
     let (team, hook) = asked(call).await?;
     let wanted = match call.fields.object("event")? {

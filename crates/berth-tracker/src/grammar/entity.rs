@@ -1,9 +1,9 @@
-//! What can be searched for in each kind of thing, and how.
+//! The searchable fields of each kind of entity, and their comparators.
 
 use super::Op;
 use crate::error::{Error, Result};
 
-/// A thing that is searched for.
+/// A kind of entity that a search returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entity {
     Run,
@@ -13,7 +13,7 @@ pub enum Entity {
     LoggedModel,
 }
 
-/// What kind of field it is.
+/// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Metric,
@@ -26,7 +26,7 @@ pub enum Kind {
     Dataset,
 }
 
-/// What a comparison or an order is about.
+/// The field of a comparison or of `order_by`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Field {
     pub kind: Kind,
@@ -40,7 +40,7 @@ const TEXT_NULL: &[Op] = &[Op::Eq, Op::Ne, Op::Like, Op::ILike, Op::IsNull, Op::
 const IDS: &[Op] = &[Op::Eq, Op::Ne, Op::In, Op::NotIn];
 
 impl Entity {
-    /// The field of a name, with the word before its dot.
+    /// Resolves a name and the word before its dot to a field.
     pub fn field(self, kind: Option<&str>, key: &str) -> Result<Field> {
         let field = |kind, key: &str| Ok(Field { kind, key: key.to_owned() });
         let Some(word) = kind else { return self.attribute(key) };
@@ -92,7 +92,7 @@ impl Entity {
         )))
     }
 
-    /// The names of each attribute, the one that Berth uses first.
+    /// The names of each attribute. The first is the canonical one.
     fn attributes(self) -> &'static [(&'static [&'static str], Kind)] {
         match self {
             Entity::Run => &[
@@ -136,7 +136,7 @@ impl Entity {
         }
     }
 
-    /// The comparisons that a field takes in a filter.
+    /// The comparators that a field accepts in a filter.
     pub fn ops(self, field: &Field) -> &'static [Op] {
         match (self, field.kind) {
             (_, Kind::Metric) => NUMERIC,

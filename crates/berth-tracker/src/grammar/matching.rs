@@ -1,21 +1,21 @@
-//! Comparing in memory, for things that a team has few of.
+//! Filters and sorts in memory, for entities of which a team has few.
 
 use super::{Clause, Field, Kind, Op, Order, Value};
 use std::cmp::Ordering;
 
-/// A thing that can be searched for in memory.
+/// An entity that Berth filters in memory.
 pub trait Things {
-    /// A text of it: an attribute, a tag or a param.
+    /// The text of an attribute, a tag or a param.
     fn text(&self, field: &Field) -> Option<&str>;
     fn number(&self, field: &Field) -> Option<f64>;
-    /// Whether some metric of it is as compared with.
+    /// Whether a metric of the entity fulfils the comparison.
     fn metric(&self, key: &str, fits: &dyn Fn(f64) -> bool) -> bool;
 }
 
-/// Tells prompts from models. A model without it is no prompt.
+/// The tag that marks prompts.
 const IS_PROMPT: &str = "mlflow.prompt.is_prompt";
 
-/// Whether all comparisons are met.
+/// Whether the entity fulfils all comparisons.
 pub fn matches(thing: &impl Things, clauses: &[Clause]) -> bool {
     clauses.iter().all(|clause| is_met(thing, clause))
 }
@@ -58,7 +58,7 @@ fn is_text(found: Option<&str>, op: Op, value: &Value) -> bool {
     }
 }
 
-/// NaN is different from everything, and neither less nor more.
+/// NaN fulfils `!=` and no other comparison.
 fn compares(found: f64, op: Op, wanted: f64) -> bool {
     match (op, found.partial_cmp(&wanted)) {
         (Op::Ne, order) => order != Some(Ordering::Equal),
@@ -72,11 +72,11 @@ fn compares(found: f64, op: Op, wanted: f64) -> bool {
     }
 }
 
-/// Whether a text fits a pattern: `%` stands for any text, `_` for one character.
+/// SQL's LIKE: `%` matches any text, `_` one character.
 pub fn like(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) =
         (text.chars().collect(), pattern.chars().collect());
-    // Where the last `%` was, and how much of the text it has taken.
+    // The position of the last `%`, and how much text it has matched.
     let (mut at, mut of, mut star) = (0, 0, None);
     while at < text.len() {
         match pattern.get(of) {
@@ -98,7 +98,7 @@ pub fn like(text: &str, pattern: &str) -> bool {
     pattern[of..].iter().all(|c| *c == '%')
 }
 
-/// Compares two things by the keys of an order; what is missing comes last, either way.
+/// Compares by the keys of `order_by`. A missing value comes last in both directions.
 pub fn sort_by<T: Things>(a: &T, b: &T, orders: &[Order]) -> Ordering {
     for Order { field, ascending } in orders {
         let order = match field.kind {

@@ -1,5 +1,5 @@
-//! The grammar of searches: comparisons joined by AND, and orders. There is no OR, no NOT and no
-//! parenthesis but around a list, as in MLflow. An error says where it is, and what was expected.
+//! The grammar of searches: comparisons joined by AND, and `order_by`. Like MLflow's, it has no OR,
+//! no NOT, and parentheses only around a list. An error has the position and the expected tokens.
 
 mod entity;
 mod matching;
@@ -11,11 +11,11 @@ pub use matching::{Things, like, matches, sort_by};
 use crate::error::{Error, Result};
 use scan::Scan;
 
-/// Comparisons of one filter.
+/// The maximum number of comparisons in a filter.
 const MOST_CLAUSES: usize = 50;
-/// Elements of one list.
+/// The maximum number of elements in a list.
 const MOST_ELEMENTS: usize = 1000;
-/// Orders of one search.
+/// The maximum number of keys in `order_by`.
 const MOST_ORDERS: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +53,13 @@ impl Op {
     }
 }
 
-/// What a field is compared with.
+/// The right side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Number(f64),
     Text(String),
     List(Vec<String>),
-    /// `IS NULL` compares with nothing.
+    /// For `IS NULL` and `IS NOT NULL`.
     Nothing,
 }
 
@@ -71,14 +71,14 @@ pub struct Clause {
     pub value: Value,
 }
 
-/// One key of an order.
+/// One key of `order_by`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     pub field: Field,
     pub ascending: bool,
 }
 
-/// The comparisons of a filter; an empty filter has none.
+/// Parses a filter. An empty filter has no comparisons.
 pub fn filter(entity: Entity, text: &str) -> Result<Vec<Clause>> {
     let mut scan = Scan::new("filter", text)?;
     let mut clauses = Vec::new();
@@ -237,7 +237,7 @@ fn list(scan: &mut Scan<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// The keys of an order. The same key twice is an error.
+/// Parses `order_by`. A duplicate key is an error.
 pub fn orders(entity: Entity, texts: &[String]) -> Result<Vec<Order>> {
     if texts.len() > MOST_ORDERS {
         return Err(Error::invalid(format!("There are more than {MOST_ORDERS} orders")));

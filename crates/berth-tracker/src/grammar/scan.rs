@@ -1,8 +1,8 @@
-//! Reads a filter or an order piece by piece, and knows where it is.
+//! A scanner for filters and `order_by` that tracks its position.
 
 use crate::error::{Error, Result};
 
-/// The longest filter or order that is read.
+/// The maximum length of a filter or of `order_by`.
 pub const MOST_BYTES: usize = 65_536;
 
 pub struct Scan<'a> {
@@ -11,7 +11,7 @@ pub struct Scan<'a> {
     at: usize,
 }
 
-/// A key or a word, and whether it stood in quotes.
+/// A key or a word, and whether it was quoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
@@ -42,12 +42,12 @@ impl<'a> Scan<'a> {
         self.rest().is_empty()
     }
 
-    /// The character that comes next, counted from one.
+    /// The position of the next character, from 1.
     pub fn position(&self) -> usize {
         self.text[..self.at].chars().count() + 1
     }
 
-    /// What comes next, for a message.
+    /// The next token, for an error message.
     pub fn found(&self) -> String {
         let rest = self.rest();
         let mut word: String = rest.chars().take_while(|c| !c.is_whitespace()).take(40).collect();
@@ -67,7 +67,7 @@ impl<'a> Scan<'a> {
         ))
     }
 
-    /// A refusal of what stands at a place.
+    /// An error at a position.
     pub fn wrong(&self, position: usize, why: &str) -> Error {
         Error::invalid(format!("{why} (at character {position} of the {})", self.what))
     }
@@ -93,7 +93,7 @@ impl<'a> Scan<'a> {
         is_next
     }
 
-    /// One of the signs, the first that fits.
+    /// The first of these operators that matches.
     pub fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         self.space();
         let found = signs.iter().find(|sign| self.rest().starts_with(**sign))?;
@@ -101,7 +101,7 @@ impl<'a> Scan<'a> {
         Some(found)
     }
 
-    /// A text in these quotes, if it comes next.
+    /// A text in these quotes, if it is the next token.
     pub fn quoted(&mut self, quotes: &[char]) -> Result<Option<String>> {
         let Some(quote) = self.rest().chars().next().filter(|c| quotes.contains(c)) else {
             return Ok(None);
@@ -135,7 +135,7 @@ impl<'a> Scan<'a> {
         is_next
     }
 
-    /// A number, if one comes next.
+    /// A number, if it is the next token.
     pub fn number(&mut self) -> Option<f64> {
         self.space();
         let rest = self.rest();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A filter as it was understood, or why it was not.
+/// Formats the parsed filter, or the error.
 fn shown(entity: Entity, text: &str) -> String {
     match filter(entity, text) {
         Ok(clauses) => {
