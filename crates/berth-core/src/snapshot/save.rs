@@ -73,14 +73,13 @@ impl State {
 
     /// The queues of a snapshot alone.
     pub fn queue_snapshots(&self) -> Vec<QueueSnapshot> {
-        let snapshot = |queue: &crate::queues::Queue| QueueSnapshot {
-            spec: queue.spec.clone(),
-            credits: queue.credits,
-            past_use: queue.past_use,
-            spent: queue.budget.as_ref().map_or(Micros::ZERO, |meter| meter.spent),
-            daily: queue.spending.days(),
-        };
-        self.queues.live().map(|(_, queue)| snapshot(queue)).collect()
+        self.queues.live().map(|(_, queue)| queue_snapshot(queue)).collect()
+    }
+
+    /// A queue and those above it, the lowest first; none where there is no such queue.
+    pub fn queue_path(&self, name: &str) -> Vec<QueueSnapshot> {
+        let path = self.queues.find(name).into_iter().flat_map(|ix| self.queues.path(ix));
+        path.map(|ix| queue_snapshot(self.queues.get(ix))).collect()
     }
 
     /// The places that are kept for waiting jobs.
@@ -187,5 +186,15 @@ impl State {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
         std::fmt::write(&mut hash, format_args!("{:?}", self.snapshot())).expect("never fails");
         hash.0
+    }
+}
+
+fn queue_snapshot(queue: &crate::queues::Queue) -> QueueSnapshot {
+    QueueSnapshot {
+        spec: queue.spec.clone(),
+        credits: queue.credits,
+        past_use: queue.past_use,
+        spent: queue.budget.as_ref().map_or(Micros::ZERO, |meter| meter.spent),
+        daily: queue.spending.days(),
     }
 }

@@ -24,8 +24,8 @@ use crate::state::history::History;
 use crate::state::models::Models;
 use berth_ledger::Ledger;
 use berth_model::{
-    Bytes, ClaimSpec, GroupSpec, JobId, Micros, Name, Outcome, Policy, PoolSpec, PriorityClass,
-    RecentAsk, Reservation, Span, Time,
+    Bytes, ClaimSpec, GroupSpec, JobId, Micros, Name, NodeSpec, Outcome, Policy, PoolSpec,
+    PriorityClass, RecentAsk, Reservation, Span, Time,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -193,10 +193,14 @@ impl State {
         gpus.map(|gpu| (gpu.model.clone(), gpu.memory)).collect()
     }
 
+    /// What a node is, as it was last told.
+    pub fn node_spec(&self, node: &str) -> Option<&NodeSpec> {
+        Some(&self.cluster.node(self.cluster.find(node)?).spec)
+    }
+
     /// The model of one GPU of a node.
     pub fn gpu_model(&self, node: &str, gpu: u32) -> Option<&Name> {
-        let node = self.cluster.node(self.cluster.find(node)?);
-        node.spec.gpus.get(gpu as usize).map(|gpu| &gpu.model)
+        self.node_spec(node)?.gpus.get(gpu as usize).map(|gpu| &gpu.model)
     }
 
     /// The levels of all topologies, besides `node` and `nvlink`.

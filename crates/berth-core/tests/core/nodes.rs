@@ -158,3 +158,22 @@ fn a_busy_node_loses_no_gpu_before_the_leases_on_it_have_ended() {
     };
     assert_eq!(state.unfit_leases(&other).len(), 1);
 }
+
+#[test]
+fn one_queue_with_those_above_it_is_as_among_all_queues() {
+    let world = "
+now: 2026-11-15T09:00:00Z
+nodes: [{name: a, gpus: 8, model: H100-80GB}]
+queues: [{name: lab}, {name: nlp, parent: lab}, {name: audio, parent: lab}]
+";
+    let loaded = World::parse(world).unwrap_or_else(|error| panic!("{error}"));
+    let state = State::load(&loaded.snapshot).unwrap_or_else(|error| panic!("{error}"));
+    let path = state.queue_path("nlp");
+    let names: Vec<&str> = path.iter().map(|queue| queue.spec.name.as_str()).collect();
+    assert_eq!(names, ["nlp", "lab"]);
+    let all = state.queue_snapshots();
+    assert!(path.iter().all(|queue| all.contains(queue)));
+    assert!(state.queue_path("vision").is_empty());
+    assert_eq!(state.node_spec("a"), Some(&state.node_snapshots()[0].spec));
+    assert_eq!(state.node_spec("b"), None);
+}

@@ -11,7 +11,6 @@ use berth_model::{DataRef, Micros};
 use berth_service::jobs::submit;
 use berth_service::{Fault, Service, code, live};
 use berth_store::{DataVersionRow, SecretRow};
-use std::collections::BTreeMap;
 use std::fs::File;
 
 fn difference(what: impl Into<String>, then: impl Into<String>) -> RecipeDifference {
@@ -164,15 +163,11 @@ impl Now<'_> {
         let Some(last) = leases.iter().map(|lease| lease.id.attempt).max() else {
             return Ok(None);
         };
-        let (nodes, prices) = {
-            let core = self.live.service.engine.core();
-            (core.state.node_snapshots(), core.state.prices().clone())
-        };
-        let specs: BTreeMap<&str, _> =
-            nodes.iter().map(|node| (node.spec.name.as_str(), &node.spec)).collect();
+        let core = self.live.service.engine.core();
+        let prices = core.state.prices();
         let (mut then, mut now) = (Micros::ZERO, Micros::ZERO);
         for lease in leases.iter().filter(|lease| lease.id.attempt == last) {
-            let Some(spec) = specs.get(lease.node.as_str()) else {
+            let Some(spec) = core.state.node_spec(&lease.node) else {
                 return Ok(Some(RecipeDifference {
                     now: "not there any more".to_owned(),
                     next: "the new job may run on another machine, at another price".to_owned(),
@@ -181,10 +176,11 @@ impl Now<'_> {
             };
             then += lease.price;
             for slice in live::slices(&lease.slices) {
-                let whole = live::price(spec, slice.gpu as usize, &prices).0;
+                let whole = live::price(spec, slice.gpu as usize, prices).0;
                 now += Micros(whole * slice.share.milli() / 1_000);
             }
         }
+        drop(core);
         // Prices are rounded where GPUs are shared.
         let is_same = (then.0 - now.0).abs() <= leases.len() as i64 * 1_000;
         let per_hour = |price: Micros| format!("${price} an hour");

@@ -19,11 +19,9 @@ pub struct BudgetLeft {
 }
 
 pub fn of(state: &State, caller: &Caller, queue: &str) -> Option<BudgetLeft> {
-    let queues = state.queue_snapshots();
-    let now = clock::now();
-    let named = |name: &str| queues.iter().find(|queue| *queue.spec.name == *name);
-    let path = std::iter::successors(named(queue), |queue| named(queue.spec.parent.as_deref()?));
-    path.filter(|queue| caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None))
+    let (path, now) = (state.queue_path(queue), clock::now());
+    path.iter()
+        .filter(|queue| caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None))
         .filter_map(|queue| budget_left(queue, || state.unbilled_below(&queue.spec.name, now)))
         .min_by_key(|budget| budget.left)
 }
