@@ -1,4 +1,4 @@
-//! Where objects are kept, and the keys of a bucket.
+//! The location of objects, and the keys of a bucket.
 
 use crate::error::{Error, Result};
 use std::fmt;
@@ -9,10 +9,9 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     pub bucket: String,
-    /// Without a slash at either end.
+    /// The prefix, without leading or trailing slashes.
     pub prefix: String,
-    /// Where the store answers, such as `https://minio.example.com`; that of the environment, or
-    /// Amazon's, where left out.
+    /// The endpoint, such as `https://minio.example.com`. The default is `AWS_ENDPOINT_URL`, else Amazon's.
     pub endpoint: Option<String>,
 }
 
@@ -43,7 +42,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The keys of a bucket. What is left out comes from the environment, as for other programs.
+/// The keys of a bucket. The environment supplies missing ones, as for other S3 clients.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Keys {
     pub id: Option<String>,
@@ -51,7 +50,7 @@ pub struct Keys {
     pub token: Option<String>,
 }
 
-/// The secret stays out of what is printed.
+/// Debug output must not contain the secret.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keys").field("id", &self.id).finish_non_exhaustive()
@@ -59,8 +58,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Reads a file as other programs have it: lines such as `aws_access_key_id = …`, of the profile
-    /// `default` where it has several.
+    /// Reads a file in the format of `~/.aws/credentials`. With several profiles, it reads `default`.
     pub fn read(path: &Path) -> Result<Keys> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| Error::io("read the keys of the bucket in", path, source))?;

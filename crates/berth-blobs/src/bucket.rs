@@ -19,13 +19,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What is sent at a time; the smallest part that stores take is 5 MiB.
+/// The size of one part. S3 requires at least 5 MiB.
 const PART: usize = 8 << 20;
-/// Stores take ten thousand parts of one object.
+/// S3 allows ten thousand parts for one object.
 const MOST_PARTS: u64 = 9_000;
-/// Parts that are on their way at once.
+/// Parts in flight at once.
 const AT_ONCE: usize = 3;
-/// A store that sends nothing for so long does not answer.
+/// The read timeout.
 const SILENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
@@ -36,10 +36,9 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Region, endpoint and whatever keys are not given come from the environment (`AWS_REGION`,
-    /// `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, …).
+    /// The environment supplies missing settings (`AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, …).
     pub fn open(address: &Address, keys: &Keys) -> Result<Bucket> {
-        // The whole of a large object takes as long as it takes.
+        // A large object may take hours, so there is no timeout for the whole request.
         let client = ClientOptions::new().with_timeout_disabled().with_read_timeout(SILENCE);
         let mut builder = AmazonS3Builder::from_env()
             .with_client_options(client)
@@ -47,7 +46,7 @@ impl Bucket {
         let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
         let named = || names.into_iter().find_map(|name| std::env::var(name).ok());
         if let Some(endpoint) = address.endpoint.clone().or_else(named) {
-            // The operator chose http://, for a store on the same machine or network.
+            // The operator may choose http:// for a store on the same machine or network.
             builder = builder.with_allow_http(endpoint.starts_with("http://"));
             builder = builder.with_endpoint(endpoint);
         }
@@ -80,7 +79,7 @@ impl Bucket {
         move |source| Error::Bucket { action, bucket, source: Box::new(source) }
     }
 
-    /// Asks for something small, so that a wrong key or address shows at the start.
+    /// Sends a small request, so that a wrong key or endpoint fails at the start.
     pub async fn check(&self) -> Result<()> {
         let prefix = Key::from(self.prefix.as_str());
         let mut listed = self.client.list(Some(&prefix));
@@ -95,7 +94,7 @@ impl Bucket {
         }
     }
 
-    /// Sends a file, unless the object is there. Says whether it was new.
+    /// Uploads a file unless the object exists. Returns whether it was new.
     pub async fn place(&self, id: &BlobId, bytes: u64, part: &Path) -> Result<bool> {
         if self.size(id).await? == Some(bytes) {
             return Ok(false);
@@ -136,7 +135,8 @@ impl Bucket {
         }
     }
 
-    /// The bytes of an object. The store has answered when this returns.
+    /// Streams the bytes of an object. Returns after the response header, so that a missing object is an
+    /// error here.
     pub async fn read(
         &self,
         id: &BlobId,
@@ -158,7 +158,7 @@ impl Bucket {
         }
     }
 
-    /// The objects whose names begin with these two digits.
+    /// The objects whose names have this prefix of two digits.
     pub async fn list(&self, first: &str) -> Result<Vec<Listed>> {
         let prefix = Key::from(format!("{}/{first}", self.prefix));
         let found = self.client.list(Some(&prefix)).try_collect::<Vec<_>>().await;
@@ -171,7 +171,7 @@ impl Bucket {
     }
 }
 
-/// The next piece of a file; nothing at its end.
+/// The next piece of a file; `None` at its end.
 async fn next_piece(mut file: File, path: &Path) -> Result<(File, Option<Bytes>)> {
     let path = path.to_owned();
     on_disk(move || {

@@ -1,4 +1,4 @@
-//! What can go wrong with objects.
+//! Errors of the object store.
 
 use crate::id::BlobId;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a bucket says.
+/// A response of the bucket.
 pub type BucketError = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum Error {
     Address { address: String, why: String },
     #[error("{}: {why}", path.display())]
     Keys { path: PathBuf, why: String },
-    /// A thread that asked the disk has panicked.
+    /// A blocking thread has panicked.
     #[error("the disk was not asked")]
     NotAsked,
 }
@@ -50,7 +50,7 @@ impl Error {
         Error::Io { action, path: path.to_owned(), source }
     }
 
-    /// Whether it is the disk that has no room.
+    /// Whether the disk is full.
     pub fn is_full(&self) -> bool {
         match self {
             Error::Full { .. } => true,
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-/// Asks the disk, which blocks.
+/// Runs blocking file operations outside of the async threads.
 pub(crate) async fn on_disk<T: Send + 'static>(
     ask: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

@@ -1,5 +1,5 @@
-//! Objects in a folder of the machine. Their files are read-only for everybody, so that links to them
-//! can be given to jobs; only the server may open the folder itself.
+//! Objects in a folder of this machine. The files are world-readable and read-only, so that Berth can
+//! hard-link them into jobs. Only the server may open the folder itself.
 
 use crate::error::{Error, Result};
 use crate::id::BlobId;
@@ -26,17 +26,17 @@ impl Folder {
         self.root.join(first).join(rest)
     }
 
-    /// Puts a file that is on disk already in its place. Says whether the object is new.
+    /// Moves a file to its place. Returns whether the object is new.
     pub fn place(&self, id: &BlobId, bytes: u64, part: &Path) -> Result<bool> {
         let place = self.path(id);
         let above = place.parent().unwrap_or(&self.root);
         match fs::metadata(&place) {
             Ok(found) if found.len() == bytes => {
-                // What looks for objects that nothing names goes by this time.
+                // The clean-up of unnamed objects uses this time.
                 touch(&place)?;
                 return Ok(false);
             }
-            // A disk that has lost a part of it: the new one is whole.
+            // The existing file is truncated, so replace it with the complete one.
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => private(above)?,
             Err(error) => return Err(Error::io("look at", &place, error)),
@@ -66,7 +66,7 @@ impl Folder {
         }
     }
 
-    /// The objects whose names begin with these two digits.
+    /// The objects whose names have this prefix of two digits.
     pub fn list(&self, first: &str) -> Result<Vec<Listed>> {
         let folder = self.root.join(first);
         let entries = match fs::read_dir(&folder) {
@@ -86,7 +86,7 @@ impl Folder {
     }
 }
 
-/// The owner may set the time of a file, whatever its permissions.
+/// The owner may set the time of a read-only file.
 fn touch(path: &Path) -> Result<()> {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
     let time = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };

@@ -1,4 +1,4 @@
-//! What objects are called.
+//! The names of objects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ impl BlobId {
         &self.0
     }
 
-    /// The two parts of its place: few objects share the first.
+    /// The folder and the file name. The folder has the first digits, so that no folder gets too large.
     pub(crate) fn parts(&self) -> (&str, &str) {
         self.0.split_at(2)
     }
@@ -34,7 +34,7 @@ fn are_digits(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(is_digit)
 }
 
-/// Whether a text is an MD5 sum as DVC writes it.
+/// Whether a text is an MD5 sum in DVC's format.
 pub fn is_md5(text: &str) -> bool {
     are_digits(text, MD5_DIGITS)
 }

@@ -1,8 +1,8 @@
-//! Objects that are kept by their content: the SHA-256 sum is the name. They lie in a folder or in a
-//! bucket of an S3-compatible store.
+//! A content-addressed object store: the name of an object is its SHA-256 sum. Objects are in a folder or
+//! in a bucket of an S3-compatible store.
 //!
-//! Deliberately absent: teams, rights and the names that people give to objects. Those are rows of the
-//! database, and `berth-service` writes them.
+//! Deliberately absent: teams, rights and the names that users give to objects. `berth-service` keeps
+//! those in the database.
 
 mod address;
 mod bucket;

@@ -1,9 +1,9 @@
-//! What a store has.
+//! Listings of a store.
 
 use crate::id::BlobId;
 use std::time::SystemTime;
 
-/// An object that the store has, whether or not anything names it.
+/// An object in the store, named or not.
 #[derive(Debug, Clone)]
 pub struct Listed {
     pub id: BlobId,

@@ -1,4 +1,4 @@
-//! The bytes of an object, as they are read.
+//! Streams the bytes of an object.
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes that are read at a time.
+/// The size of one read.
 pub const PIECE: u64 = 256 << 10;
 
-/// A part of an object, piece by piece. Nothing is read before it is asked for.
+/// Streams a range of an object. Reads lazily.
 pub type Content = BoxStream<'static, io::Result<Bytes>>;
 
-/// A part of a file that is open.
+/// A range of an open file.
 pub fn of_file(file: File, range: Range<u64>) -> Content {
     pieces(file, range).boxed()
 }
@@ -36,7 +36,7 @@ fn pieces(file: File, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>
             Ok::<_, io::Error>(bytes)
         });
         match read.await.unwrap_or_else(|why| Err(io::Error::other(why))) {
-            // The file was cut shorter. Fewer bytes than announced must not pass for all of them.
+            // The file was truncated. The client must not take fewer bytes than announced for the whole file.
             Ok(bytes) if bytes.is_empty() => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
             Ok(bytes) => {
                 let next = at + bytes.len() as u64;

@@ -1,10 +1,10 @@
-//! Whether the disk has room for what is about to be written.
+//! Checks the free space of the disk before a write.
 
 use crate::error::{Error, Result};
 use rustix::fs::statvfs;
 use std::path::{Path, PathBuf};
 
-/// Bytes that may be written between two looks at the disk.
+/// Bytes between two checks of the free space.
 pub const LOOK_EVERY: u64 = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -18,8 +18,8 @@ impl Room {
         Room { folder: folder.to_owned(), reserve }
     }
 
-    /// Refuses what would leave less free than is to stay free. A disk that cannot be asked is no
-    /// reason to refuse anything: the write finds out.
+    /// Refuses a write that would leave less than the reserve. If the free space is unknown, it allows the
+    /// write, which then fails by itself on a full disk.
     pub fn check(&self, needed: u64) -> Result<()> {
         let Ok(found) = statvfs(&self.folder) else { return Ok(()) };
         let free = found.f_bavail.saturating_mul(found.f_frsize);

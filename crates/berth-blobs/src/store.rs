@@ -17,12 +17,12 @@ use std::sync::Arc;
 /// Where objects are kept.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Uploads pass through it, and objects are in it where there is no bucket.
+    /// The folder of uploads and, without a bucket, of objects.
     pub folder: PathBuf,
     pub bucket: Option<(Address, Keys)>,
-    /// What stays free on the disk of the folder.
+    /// The free space to reserve on the disk of the folder.
     pub reserve: u64,
-    /// The largest object.
+    /// The maximum size of an object.
     pub most: u64,
 }
 
@@ -45,7 +45,7 @@ enum Place {
 }
 
 impl Blobs {
-    /// Opens the store. Uploads that an earlier process has left are removed.
+    /// Opens the store and removes unfinished uploads of an earlier process.
     pub fn open(options: &Options) -> Result<Blobs> {
         let Options { folder, bucket, reserve, most } = options;
         let new = folder.join("new");
@@ -59,7 +59,7 @@ impl Blobs {
         Ok(Blobs(Arc::new(Inner { new, place, room, most: *most })))
     }
 
-    /// Whether the store answers.
+    /// Whether the store is reachable.
     pub async fn check(&self) -> Result<()> {
         match &self.0.place {
             Place::Folder(_) => Ok(()),
@@ -67,7 +67,7 @@ impl Blobs {
         }
     }
 
-    /// Where it is, for people.
+    /// The location, for messages.
     pub fn shown(&self) -> &str {
         match &self.0.place {
             Place::Folder(_) => "folder",
@@ -75,13 +75,13 @@ impl Blobs {
         }
     }
 
-    /// Begins to take an object in, of `most` bytes at the most.
+    /// Begins an upload of at most `most` bytes.
     pub async fn begin(&self, said: Option<u64>, most: u64) -> Result<Upload> {
         let most = most.min(self.0.most);
         Upload::begin(&self.0.new, self.0.room.clone(), said, most).await
     }
 
-    /// Puts an object in its place, unless the same is there.
+    /// Stores an object unless it exists.
     pub async fn place(&self, whole: Whole) -> Result<Placed> {
         let Whole { id, md5, bytes, part } = whole;
         let is_new = match &self.0.place {
@@ -94,7 +94,7 @@ impl Blobs {
         Ok(Placed { id, md5, bytes, is_new })
     }
 
-    /// A part of an object. That it is there is known when this returns.
+    /// Streams a range of an object. A missing object is an error here.
     pub async fn read(&self, id: &BlobId, range: Range<u64>) -> Result<Content> {
         if range.is_empty() {
             return Ok(Box::pin(futures_util::stream::empty()));
@@ -109,7 +109,7 @@ impl Blobs {
         }
     }
 
-    /// The file of an object, where objects are files.
+    /// The file of an object, if the store is a folder.
     pub fn file(&self, id: &BlobId) -> Option<PathBuf> {
         match &self.0.place {
             Place::Folder(folder) => Some(folder.path(id)),
@@ -127,7 +127,7 @@ impl Blobs {
         }
     }
 
-    /// The objects whose names begin with this byte.
+    /// The objects whose names have this first byte.
     pub async fn list(&self, first: u8) -> Result<Vec<Listed>> {
         let first = hex::encode([first]);
         match &self.0.place {

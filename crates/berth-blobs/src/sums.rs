@@ -1,4 +1,4 @@
-//! Two sums at once: the one that we know an object by, and the one that DVC does.
+//! Computes SHA-256, which names an object, and MD5, which DVC uses.
 
 use crate::id::BlobId;
 use md5::{Digest, Md5};
@@ -22,7 +22,7 @@ impl Sums {
         self.md5.update(bytes);
     }
 
-    /// The name of the object, and its MD5 sum.
+    /// The SHA-256 name of the object, and its MD5 sum.
     pub fn finish(self) -> (BlobId, String) {
         (BlobId::of_digest(self.sha256.finish().as_ref()), hex::encode(self.md5.finalize()))
     }

@@ -1,4 +1,4 @@
-//! An object on its way in: written beside its place, and put there when it is whole.
+//! An upload: written to a temporary file, and moved to its place when it is complete.
 
 use crate::error::{Error, Result, on_disk};
 use crate::id::BlobId;
@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that are gathered before the disk is asked.
+/// Bytes to buffer before a write.
 const GATHERED: usize = 1 << 20;
 
-/// A file that goes when nothing holds this any more.
+/// A file that is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Part(PathBuf);
 
@@ -30,7 +30,7 @@ impl Part {
     }
 }
 
-/// What is left of it is removed unless it is placed.
+/// Dropping it removes the temporary file.
 pub struct Upload {
     part: Part,
     file: File,
@@ -38,14 +38,14 @@ pub struct Upload {
     gathered: Vec<Bytes>,
     gathered_bytes: usize,
     bytes: u64,
-    /// How many there will be, where that is known.
+    /// The announced size, if known.
     said: Option<u64>,
     most: u64,
     room: Room,
     looked: u64,
 }
 
-/// An object that is on disk in whole, and not yet in its place.
+/// A complete upload that is not yet in its place.
 #[derive(Debug)]
 pub struct Whole {
     pub id: BlobId,
@@ -54,18 +54,18 @@ pub struct Whole {
     pub(crate) part: Part,
 }
 
-/// An object in its place.
+/// A stored object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
     pub id: BlobId,
     pub md5: String,
     pub bytes: u64,
-    /// Nothing was the same before.
+    /// The store did not have it before.
     pub is_new: bool,
 }
 
 impl Whole {
-    /// Its bytes, from the first on.
+    /// Streams its bytes.
     pub fn open(&self) -> Result<File> {
         let path = self.part.path();
         File::open(path).map_err(|error| Error::io("read", path, error))
@@ -109,7 +109,7 @@ impl Upload {
         self.bytes
     }
 
-    /// Takes a piece in.
+    /// Writes a piece.
     pub async fn write(mut self, piece: Bytes) -> Result<Upload> {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         if self.bytes > self.most {
@@ -138,7 +138,7 @@ impl Upload {
         Ok(self)
     }
 
-    /// All of it has come, and is on disk when this returns.
+    /// Completes the upload. The bytes are durable when this returns.
     pub async fn finish(self) -> Result<Whole> {
         on_disk(move || {
             let Upload { part, file, sums, bytes, said, .. } = self.flush()?;

@@ -7,7 +7,7 @@ use berth_tracker::{Best, BestQuery, Error, ReachedQuery, value};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row, query_with};
 
-/// Runs in one statement.
+/// The maximum number of runs in one statement.
 const MOST_NUMBERS: usize = 1000;
 
 impl Reader<'_> {
@@ -30,7 +30,7 @@ impl Reader<'_> {
         read.map_err(|error| failed("read when runs reached a goal", &error))
     }
 
-    /// One figure for each run that has such points, in any order.
+    /// One value for each run with such points, in any order.
     async fn of_points(
         &self,
         query: BestQuery<'_>,

@@ -1,4 +1,4 @@
-//! Connections with their settings, and the shape of the tables in numbered steps.
+//! Connections with their settings, and the numbered migrations of the tables.
 
 use crate::error::OpenError;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
@@ -20,11 +20,11 @@ pub enum Backend {
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Connections for reading. The writer has one of its own.
+    /// Connections for readers. The writer has another one.
     pub readers: u32,
     /// How long a reader waits for a connection.
     pub acquire_timeout: Duration,
-    /// How long a server that no longer leads has to let go of the lock.
+    /// How long to wait until the former leader releases the lock.
     pub lock_timeout: Duration,
 }
 
@@ -38,11 +38,11 @@ impl Default for Options {
     }
 }
 
-/// Where the tables are.
+/// The location of the tables.
 #[derive(Clone)]
 pub(crate) struct Database {
     pub backend: Backend,
-    /// Without a password.
+    /// The URL without the password.
     pub shown: String,
     connect: AnyConnectOptions,
 }
@@ -58,7 +58,7 @@ const STEPS: &[Step] = &[
     Step { version: 3, sql: include_str!("../migrations/0003_removals.sql") },
     Step { version: 4, sql: include_str!("../migrations/0004_docs_by_name.sql") },
 ];
-/// The version of the tables that this program knows.
+/// The newest migration that this program knows.
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ enum Use {
     Writing,
 }
 
-/// Sets up a new connection. A commit is durable when it returns.
+/// Configures a connection so that a commit is durable when it returns.
 async fn prepare(connection: &mut AnyConnection, backend: Backend, use_: Use) -> sqlx::Result<()> {
     let sql = match (backend, use_) {
         (Backend::Sqlite, Use::Writing) => {
@@ -75,7 +75,7 @@ async fn prepare(connection: &mut AnyConnection, backend: Backend, use_: Use) ->
              PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000; \
              PRAGMA journal_size_limit = 67108864;"
         }
-        // LIKE tells capitals from small letters, as in PostgreSQL.
+        // LIKE is case-sensitive, as in PostgreSQL.
         (Backend::Sqlite, Use::Reading) => {
             "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -8000; \
              PRAGMA case_sensitive_like = ON;"
@@ -117,7 +117,7 @@ impl Database {
         self.connect_for(Use::Writing).await
     }
 
-    /// A connection of its own for reading, outside the pool.
+    /// A connection for reading outside of the pool.
     pub async fn connect_to_read(&self) -> sqlx::Result<AnyConnection> {
         self.connect_for(Use::Reading).await
     }
@@ -133,7 +133,7 @@ impl Database {
         AnyPoolOptions::new()
             .max_connections(options.readers.max(1))
             .acquire_timeout(options.acquire_timeout)
-            // A file does not hang up, and to ask takes as long as a short statement.
+            // A SQLite connection does not break, and the check costs as much as a short statement.
             .test_before_acquire(backend == Backend::Postgres)
             .after_connect(move |connection, _| {
                 Box::pin(async move { prepare(connection, backend, Use::Reading).await })
@@ -141,7 +141,7 @@ impl Database {
             .connect_lazy_with(self.connect.clone())
     }
 
-    /// Connects for writing, and brings the tables up to that version at least.
+    /// Connects for writing, and migrates the tables to at least that version.
     pub async fn begin(&self, options: &Options, to: i64) -> Result<AnyConnection, OpenError> {
         let mut connection = self.connect().await.map_err(self.failed("connect to"))?;
         if self.backend == Backend::Postgres {
@@ -153,8 +153,8 @@ impl Database {
         Ok(connection)
     }
 
-    /// Only one server writes. On SQLite, a lock of the server's home sees to that; on PostgreSQL
-    /// a server that stopped leading may need a moment to leave.
+    /// Only one server writes. On SQLite, the lock of the server's home guarantees it. On PostgreSQL, the
+    /// former leader may need a moment to release its lock.
     pub async fn lock(
         &self,
         connection: &mut AnyConnection,
@@ -224,7 +224,7 @@ impl Database {
 }
 
 impl Backend {
-    /// A statement with `?` in its places, as this database takes it. It has no other `?`.
+    /// Converts the placeholders `?` to those of this database. The statement has no other `?`.
     pub fn sql(self, sql: &'static str) -> Cow<'static, str> {
         match self {
             Backend::Sqlite => Cow::Borrowed(sql),
@@ -232,7 +232,7 @@ impl Backend {
         }
     }
 
-    /// The same, for one that was put together.
+    /// The same, for a generated statement.
     pub fn sql_of(self, sql: String) -> String {
         match self {
             Backend::Sqlite => sql,
@@ -254,7 +254,8 @@ fn numbered(sql: &str) -> String {
     out
 }
 
-/// Makes a SQLite file that only its owner can read. SQLite gives those beside it the same rights.
+/// Creates a SQLite file that only its owner can read. SQLite creates the files beside it with the
+/// same mode.
 pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     match opened {

@@ -1,4 +1,4 @@
-//! What can go wrong with the database.
+//! Errors of the database.
 
 use berth_tracker::{Code, Error};
 
@@ -26,7 +26,7 @@ pub enum OpenError {
     Unreadable { database: String, why: String },
 }
 
-/// A request reads more bytes than that at once.
+/// A request reads more than this many bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {0} bytes are read at once")]
 pub(crate) struct TooLarge(pub usize);
@@ -48,7 +48,7 @@ pub(crate) fn is_too_large(error: &sqlx::Error) -> bool {
     too_large(error).is_some()
 }
 
-/// The error of a request. The details go into the server's log.
+/// Turns a database error into the answer to a request, and logs the details.
 pub(crate) fn failed(action: &str, error: &sqlx::Error) -> Error {
     if let Some(TooLarge(bytes)) = too_large(error) {
         let most = bytes >> 20;

@@ -1,4 +1,4 @@
-//! How much was written, and in how many commits.
+//! Counters of commits, changes and points.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,32 +23,32 @@ impl Figures {
         of.load(Ordering::Relaxed)
     }
 
-    /// Groups of changes that were committed.
+    /// Committed groups of changes.
     pub fn commits(&self) -> u64 {
         Figures::read(&self.commits)
     }
 
-    /// Groups that could not be written.
+    /// Failed groups of changes.
     pub fn failed_commits(&self) -> u64 {
         Figures::read(&self.failed_commits)
     }
 
-    /// Changes in those groups that were committed.
+    /// Changes in committed groups.
     pub fn changes(&self) -> u64 {
         Figures::read(&self.changes)
     }
 
-    /// Points of metrics in them.
+    /// Points of metrics in committed groups.
     pub fn points(&self) -> u64 {
         Figures::read(&self.points)
     }
 
-    /// Deleted runs that were removed for good.
+    /// Deleted runs that Berth has removed for good.
     pub fn removed_runs(&self) -> u64 {
         Figures::read(&self.removed_runs)
     }
 
-    /// Deleted experiments that were removed for good.
+    /// Deleted experiments that Berth has removed for good.
     pub fn removed_experiments(&self) -> u64 {
         Figures::read(&self.removed_experiments)
     }
@@ -58,7 +58,7 @@ impl Figures {
         Figures::read(&self.removed_points)
     }
 
-    /// How long the groups took, all together.
+    /// The sum of the durations of all groups.
     pub fn commit_micros(&self) -> u64 {
         Figures::read(&self.commit_micros)
     }

@@ -53,7 +53,7 @@ impl Reader<'_> {
         read.await.map_err(|error| failed("read the points of a metric", &error))
     }
 
-    /// Every so many-th point, and the last one.
+    /// Every n-th point, and the last.
     pub async fn samples(&self, query: SampleQuery<'_>) -> Result<Vec<Point>, Error> {
         let read = async {
             let Some(key) = self.key(query.run, query.key).await? else { return Ok(Vec::new()) };
@@ -70,7 +70,7 @@ impl Reader<'_> {
                            AND step >= ? AND step <= ? ORDER BY step, at, value";
                 return self.points(sql, all).await;
             }
-            // The first, the last, and what lies evenly between them.
+            // The first, the last, and evenly spaced points between them.
             let stride = (count - 1 + (most - 2).max(0)) / (most - 1).max(1);
             all.extend([stride, count].map(Bind::Int));
             let sql = "SELECT step, at, value FROM (SELECT step, at, value, ROW_NUMBER() OVER \

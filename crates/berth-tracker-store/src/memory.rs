@@ -1,11 +1,11 @@
-//! What is kept in memory: all experiments, what seldom changes about runs that were asked for, and
-//! the names of keys. It follows the commits of this process, which is the only one that writes.
+//! Caches: all experiments, the heads of recently read runs, and the names of keys. The caches follow
+//! the commits of this process, which is the only writer.
 
 use berth_tracker::{Experiment, RunHead};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Runs and names of keys that are remembered.
+/// The size of the caches of runs and of key names.
 const MOST_HEADS: usize = 100_000;
 const MOST_NAMES: usize = 500_000;
 
@@ -81,7 +81,7 @@ impl Memory {
         heads.insert(head.id.clone(), head);
     }
 
-    /// As a reader found it. What the writer has put there meanwhile is newer.
+    /// Caches what a reader has read, unless the writer has cached something newer.
     pub fn note_head(&self, head: RunHead) {
         let is_there = read(&self.heads).contains_key(&head.id);
         if !is_there {

@@ -15,9 +15,9 @@ use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row, query, query_with};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Numbers in one statement.
+/// The maximum number of ids in one statement.
 const MOST_NUMBERS: usize = 1000;
-/// Bytes of documents, or of runs, that are read at once.
+/// The maximum number of bytes of documents or runs in memory for one request.
 const MOST_BYTES: usize = 256 << 20;
 
 fn kind(number: i64) -> Option<Kind> {
@@ -38,7 +38,7 @@ fn doc(row: &AnyRow) -> sqlx::Result<(DocKey, String)> {
     Ok((key, row.try_get(4)?))
 }
 
-/// Documents of a scope, a name or a number. What one request reads fits into memory.
+/// Reads documents by scope, name or number, up to a limit of bytes.
 pub(crate) async fn docs_of(
     connection: &mut AnyConnection,
     backend: Backend,
@@ -70,13 +70,13 @@ pub(crate) async fn docs_of(
     Ok(docs)
 }
 
-/// All experiments, which are kept in memory.
+/// All experiments, for the cache.
 pub(crate) async fn experiments(connection: &mut AnyConnection) -> sqlx::Result<Vec<String>> {
     let rows = query("SELECT doc FROM docs WHERE kind = 1").fetch_all(connection).await?;
     rows.iter().map(|row| row.try_get(0)).collect()
 }
 
-/// Reads by connections of a pool.
+/// Reads through the pool of connections.
 pub(crate) struct Reader<'a> {
     pub pool: &'a AnyPool,
     pub backend: Backend,
@@ -108,7 +108,7 @@ impl Reader<'_> {
     }
 
     pub async fn named(&self, kind: Kind, name: &str) -> Read<Option<(DocKey, String)>> {
-        // Without the sign, SQLite would read all documents of the kind.
+        // The unary plus keeps SQLite from an index that reads all documents of the kind.
         let sql = "SELECT kind, scope, name, sub, doc FROM docs WHERE name = ? AND +kind = ?";
         let rows = self.rows(sql, vec![Bind::from(name), Bind::Int(kind as i64)]).await;
         let found = rows.and_then(|rows| rows.first().map(doc).transpose());
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// The rows of some runs. `sql` has one place, `{}`, for their numbers.
+    /// The rows of these runs. `sql` has one placeholder `{}` for their numbers.
     async fn of_runs(
         &self,
         connection: &mut AnyConnection,
@@ -170,7 +170,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Goes through the rows of some runs. `take` says how many bytes it has kept of a row.
+    /// Streams the rows of these runs. `take` returns how many bytes it has kept of a row.
     async fn each_of_runs(
         &self,
         connection: &mut AnyConnection,
@@ -180,7 +180,7 @@ impl Reader<'_> {
     ) -> sqlx::Result<()> {
         let mut rows = match runs {
             [one] => {
-                // One statement that is prepared once.
+                // One text for all calls, so that the database prepares it once.
                 let sql = AssertSqlSafe(self.backend.sql_of(sql.replace("{}", "?")));
                 query_with(sql, arguments(vec![Bind::Int(*one)])).fetch(connection)
             }
@@ -332,7 +332,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// Numbers of runs, the newest first.
+    /// Numbers of runs, newest first.
     pub async fn runs_that_read(&self, of: ReadBy<'_>, limit: usize) -> Read<Vec<i64>> {
         let (sql, key) = match of {
             ReadBy::Digest(digest) => (

@@ -1,4 +1,4 @@
-//! Steps by which deleted runs and experiments are removed for good.
+//! The steps that remove deleted runs and experiments for good.
 
 use serde::{Deserialize, Serialize};
 use sqlx::Row;
@@ -7,33 +7,33 @@ use sqlx::any::AnyRow;
 /// One step of a removal.
 #[derive(Debug)]
 pub enum Clean {
-    /// Begins to remove runs that were deleted before a time and have a higher number.
-    /// With `dry` it only names them.
+    /// Marks runs for removal that were deleted before a time and have a higher number.
+    /// With `dry`, only lists them.
     Runs { before: i64, after: i64, dry: bool },
-    /// Begins to remove an experiment that was deleted before a time and has no runs.
+    /// Marks an experiment for removal that was deleted before a time and has no runs.
     Experiment { no: i64, before: i64 },
-    /// Removes rows of one removal.
+    /// Removes a batch of rows of one removal.
     Rows(Removal),
-    /// Ends a removal without rows.
+    /// Completes a removal that has no rows left.
     End(Removal),
 }
 
-/// Something that is being removed.
+/// A run or experiment in removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removal {
     pub is_run: bool,
     pub no: i64,
     pub experiment: i64,
     pub team: String,
-    /// Where its artifacts are, below the team.
+    /// The folder of its artifacts, below the team.
     pub path: String,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaned {
     pub begun: Vec<Removal>,
-    /// Where the next step begins; nothing at the end.
+    /// Where the next step begins; `None` at the end.
     pub next: Option<i64>,
 }
 

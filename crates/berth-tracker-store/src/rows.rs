@@ -59,10 +59,10 @@ pub(crate) async fn execute(
     Ok(query_with(sql, arguments(binds)).execute(connection).await?.rows_affected())
 }
 
-/// Rows of one statement. Few sizes mean few statements to prepare.
+/// The sizes of batches. Few sizes mean few statements to prepare.
 const SIZES: [usize; 3] = [128, 16, 1];
 
-/// Inserts rows, `end` being what follows the values.
+/// Inserts rows. `end` follows the values in the statement.
 pub(crate) async fn insert(
     connection: &mut AnyConnection,
     backend: Backend,
@@ -82,7 +82,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Whole numbers with commas between them, to stand in a statement.
+/// Joins integers with commas, for a statement.
 pub(crate) fn numbers(numbers: &[i64]) -> String {
     let mut out = String::with_capacity(numbers.len() * 8);
     for (index, number) in numbers.iter().enumerate() {

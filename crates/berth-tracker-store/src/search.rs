@@ -1,5 +1,5 @@
-//! Searching for runs: a filter and an order become one statement. Whole numbers stand in the
-//! statement itself; every text is bound.
+//! Searching for runs: turns a filter and an order into one statement. Integers are literals in the
+//! statement; every text is a bound parameter.
 
 use crate::database::Backend;
 use crate::error::failed;
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 /// A statement under construction.
 #[derive(Default)]
 struct Sql {
-    /// What comes before WHERE, with texts to bind there.
+    /// The part before WHERE, with its bound parameters.
     from: String,
     from_binds: Vec<Bind>,
     wheres: Vec<String>,
@@ -38,8 +38,8 @@ impl Reader<'_> {
         if query.clauses.iter().any(is_absent) {
             return Ok(Vec::new());
         }
-        // Runs without the metric of the first order come last, so those with it are asked for
-        // first: an index has them in their order.
+        // Runs without the metric of the first key come last. So first search the runs that have it: an index
+        // returns them in order.
         let by_metric = query.orders.first().filter(|order| order.field.kind == Kind::Metric);
         if let Some(order) = by_metric {
             let own = numbers_of(&order.field.key);
@@ -101,8 +101,8 @@ async fn run(
     rows.iter().map(|row| row.try_get(0)).collect()
 }
 
-/// The statement of a search. With the numbers of the first order's metric it finds only runs that
-/// have it, and begins with the index of its values.
+/// Builds the statement of a search. With the numbers of the first key's metric, it finds only runs that
+/// have the metric, and scans the index of its values.
 fn statement(
     backend: Backend,
     query: &RunQuery,
@@ -112,7 +112,7 @@ fn statement(
     let mut sql = Sql::default();
     let experiments = numbers(&query.experiments);
     match first {
-        // SQLite would begin with the runs, of which it knows no number.
+        // Without CROSS JOIN, SQLite would scan the runs first.
         Some(_) if backend == Backend::Sqlite => {
             sql.from.push_str("latest o0 CROSS JOIN runs r ON r.no = o0.run");
         }
@@ -218,7 +218,7 @@ fn sign(op: Op) -> &'static str {
     }
 }
 
-/// NaN is different from everything, and neither less nor more.
+/// NaN fulfils `!=` and no other comparison.
 fn metric(column: &str, op: Op, wanted: f64) -> String {
     let kept = value::encode(wanted);
     let compared = format!("{column} {} {kept}", sign(op));
@@ -242,7 +242,7 @@ fn text(backend: Backend, column: &str, op: Op, value: &Value) -> (String, Vec<B
     };
     let compared = match (op, backend) {
         (Op::Like, Backend::Sqlite) => format!("{column} LIKE ?"),
-        // A backslash stands for itself.
+        // A backslash is not an escape character.
         (Op::Like, Backend::Postgres) => format!("{column} LIKE ? ESCAPE ''"),
         (Op::ILike, Backend::Sqlite) => format!("LOWER({column}) LIKE LOWER(?)"),
         (Op::ILike, Backend::Postgres) => format!("{column} ILIKE ? ESCAPE ''"),
@@ -259,7 +259,7 @@ fn attribute(field: &Field) -> &'static str {
         "status" => "r.status",
         "start_time" => "r.start_time",
         "end_time" => "r.end_time",
-        // Where its artifacts are follows from its experiment.
+        // The location of artifacts derives from the experiment.
         _ => {
             "('mlflow-artifacts:/' || (SELECT e.scope FROM docs e WHERE e.kind = 1 \
              AND e.sub = r.experiment) || '/' || r.experiment || '/' || r.id || '/artifacts')"
@@ -267,7 +267,7 @@ fn attribute(field: &Field) -> &'static str {
     }
 }
 
-/// What is missing comes last, and NaN before that, either way.
+/// In both directions, NaN comes after the numbers, and missing values come last.
 fn by(sql: &mut Sql, index: usize, order: &Order, keys: &dyn Fn(&str) -> Vec<i64>, joined: bool) {
     let direction = if order.ascending { "" } else { " DESC" };
     match order.field.kind {

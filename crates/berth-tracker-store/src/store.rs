@@ -19,10 +19,10 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// How long a change waits for room among those that wait, and for its commit.
+/// How long a change waits for space in the queue, and for its commit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The tables, with their writer and their readers. It ends with [`close`](TrackingStore::close).
+/// The tables, with their writer and readers. [`close`](TrackingStore::close) stops it.
 pub struct TrackingStore {
     database: Database,
     readers: AnyPool,
@@ -33,8 +33,8 @@ pub struct TrackingStore {
 }
 
 impl TrackingStore {
-    /// Opens the tables at `url`, and makes them where there are none. `file` is the file of a
-    /// SQLite database, and `shown` is the address as people may see it.
+    /// Opens the tables at `url` and creates missing ones. `file` is the file of a SQLite database, and
+    /// `shown` is the URL without the password.
     pub async fn open(
         url: &str,
         shown: &str,
@@ -81,7 +81,7 @@ impl TrackingStore {
         &self.figures
     }
 
-    /// Commits what has arrived, and ends all connections.
+    /// Commits the changes in the queue and closes all connections.
     pub async fn close(&self) {
         let _ = self.changes.send(Message::Stop).await;
         if let Some(writer) = self.writer.lock().await.take() {
@@ -90,13 +90,13 @@ impl TrackingStore {
         self.readers.close().await;
     }
 
-    /// Carries out one step of removing deleted runs and experiments for good.
+    /// Runs one step of the removal of deleted runs and experiments.
     pub async fn clean(&self, step: Clean) -> Result<Cleaned, Error> {
         let done = self.change(Change::Clean(step)).await?;
         serde_json::from_slice(&done).map_err(|why| Error::internal(why.to_string()))
     }
 
-    /// Removals that are under way.
+    /// Removals in progress.
     pub async fn removals(&self, most: u32) -> Result<Vec<Removal>, Error> {
         self.reader().removals(most).await
     }

@@ -1,4 +1,4 @@
-//! The lines of this part of a backup.
+//! The format of this part of a backup.
 
 use super::BackupError;
 use crate::rows::Bind;
@@ -17,13 +17,13 @@ pub enum Type {
     Text,
 }
 
-/// A table: its name, how many of its columns are its key, and its columns.
+/// A table: its name, the number of key columns, and its columns.
 type Table = (&'static str, usize, &'static [(&'static str, Type)]);
 
 const INT: Type = Type::Int;
 const TEXT: Type = Type::Text;
 
-/// Every table. A test compares this with the migrations.
+/// Every table. A test compares this list with the migrations.
 pub const TABLES: &[Table] = &[
     ("docs", 4, &[("kind", INT), ("scope", TEXT), ("name", TEXT), ("sub", INT), ("doc", TEXT)]),
     (
@@ -94,7 +94,7 @@ pub const TABLES: &[Table] = &[
     ),
 ];
 
-/// The first line. It names the columns, so that a later version of Berth can read it.
+/// The first line. It lists the columns, so that later versions of Berth can read the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub berth_tracking: u32,
@@ -126,7 +126,8 @@ impl Header {
         Header { berth_tracking: FORMAT, schema, tables: TABLES.iter().map(shape).collect() }
     }
 
-    /// Whether it names only tables and columns that exist: the names become part of statements.
+    /// Whether all tables and columns exist. The names become part of SQL statements, so this check
+    /// prevents injection.
     pub fn is_sound(&self) -> bool {
         self.tables.iter().all(|shape| {
             let known = TABLES.iter().find(|(name, ..)| *name == shape.name);
@@ -144,7 +145,7 @@ impl Shape {
         names.join(", ")
     }
 
-    /// The statement that reads all rows, in an order that depends on the rows alone.
+    /// The statement that reads all rows. Both databases return them in the same order.
     pub fn select(&self) -> String {
         let keys: Vec<&str> = self.columns[..self.keys].iter().map(|(name, _)| &**name).collect();
         format!("SELECT {} FROM {} ORDER BY {}", self.names(), self.name, keys.join(", "))
@@ -208,7 +209,7 @@ impl Checksum {
         self.lines += 1;
     }
 
-    /// What the last line has to be. The first line is not a row.
+    /// Computes the last line. The first line does not count as a row.
     pub fn footer(self) -> Footer {
         let sha256 = hex::encode(self.context.finish().as_ref());
         Footer { rows: self.lines.saturating_sub(1), sha256 }

@@ -9,27 +9,28 @@ use sqlx::{AnyConnection, Connection, query, raw_sql};
 use std::path::Path;
 use tokio::io::{AsyncBufRead, Lines, Sink};
 
-/// Rows that wait for one statement, and bytes of them: a data set may have a profile of 16 MiB.
+/// The rows and bytes of one statement. The bytes need a limit because the profile of a data set may
+/// have 16 MiB.
 const AT_ONCE: usize = 128;
 const MOST_BYTES: usize = 4 << 20;
 
-/// What became of the tables.
+/// The result of a restore.
 pub enum Restored {
-    /// They hold what the backup holds, once that is committed.
+    /// The tables have the rows of the backup after a commit.
     Filled(Box<Filled>),
-    /// They held something before, and still hold that alone.
+    /// The tables were not empty, and are unchanged.
     Kept { database: String },
 }
 
-/// Tables with the rows of a backup. Without a commit they are empty again.
+/// Tables with the rows of a backup. Without a commit, the rows are rolled back.
 pub struct Filled {
     database: Database,
     connection: AnyConnection,
     rows: u64,
 }
 
-/// Reads this part of a backup into the tables at `url`, where they are empty, and compares them
-/// with the backup. `file` is the file of a SQLite database, and `shown` the address without a
+/// Restores this part of a backup into the tables at `url`, if they are empty, and compares them
+/// with the backup. `file` is the file of a SQLite database, and `shown` the URL without the
 /// password.
 pub async fn restore<R: AsyncBufRead + Unpin + Send>(
     lines: &mut Lines<R>,
@@ -65,7 +66,7 @@ pub async fn restore<R: AsyncBufRead + Unpin + Send>(
 }
 
 impl Filled {
-    /// Keeps the rows, and says how many there are.
+    /// Commits the rows and returns their number.
     pub async fn commit(mut self) -> Result<u64, BackupError> {
         let committed = raw_sql("COMMIT").execute(&mut self.connection).await;
         committed.map_err(|source| sql(&self.database, source))?;
@@ -100,7 +101,7 @@ async fn first_line<R: AsyncBufRead + Unpin>(lines: &mut Lines<R>) -> Result<Hea
     }
 }
 
-/// Writes all rows, and gives the last line.
+/// Inserts all rows and returns the last line.
 async fn fill<R: AsyncBufRead + Unpin>(
     connection: &mut AnyConnection,
     database: &Database,

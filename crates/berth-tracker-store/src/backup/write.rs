@@ -9,8 +9,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, query, raw_sql};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 impl TrackingStore {
-    /// Writes everything, as it is at one moment, and says how many rows that are. Others go on
-    /// reading and writing meanwhile.
+    /// Writes a snapshot of all rows and returns their number. Clients continue to read and write.
     pub async fn backup(
         &self,
         file: &mut (impl AsyncWrite + Unpin + Send),
@@ -26,7 +25,7 @@ impl TrackingStore {
         raw_sql(begin).execute(&mut connection).await.map_err(failed)?;
         let header = Header::current(NEWEST);
         let footer = export(&mut connection, &header, Some(file), &database.shown).await;
-        // The transaction changed nothing: leaving it is enough.
+        // The transaction only read, so it needs no commit.
         let _ = connection.close().await;
         let footer = footer?;
         let line = serde_json::to_string(&footer).expect("a footer is plain data");
@@ -35,8 +34,7 @@ impl TrackingStore {
     }
 }
 
-/// Goes through every row, and writes it into the file if there is one. Gives what the last line
-/// has to be.
+/// Reads every row, writes it into the file if given, and returns the last line.
 pub async fn export<F: AsyncWrite + Unpin + Send>(
     connection: &mut AnyConnection,
     header: &Header,

@@ -1,6 +1,5 @@
-//! Removing deleted runs and experiments for good, a bounded number of rows at a time. A run first
-//! loses its own row and gets one among the removals: from then on no request finds it, and a server
-//! that is killed goes on with the removals after its next start.
+//! Removes deleted runs and experiments for good, in batches. A run first moves from its own table to the
+//! removals. From then on no request finds it, and a restarted server continues the removal.
 
 use super::group::Group;
 use super::{Applied, Writer};
@@ -12,10 +11,10 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Row, query, query_with};
 use std::collections::HashSet;
 
-/// Deleted runs that one turn looks at, and points that it removes.
+/// The deleted runs that one step checks, and the points that it removes.
 const MOST_RUNS: i64 = 200;
 const MOST_POINTS: i64 = 20_000;
-/// Documents and other rows of an experiment that one turn removes.
+/// The documents and other rows of an experiment that one step removes.
 const MOST_ROWS: i64 = 5_000;
 
 fn answer(cleaned: &Cleaned) -> Applied {
@@ -29,7 +28,7 @@ impl Writer {
         group: &mut Group,
         step: Clean,
     ) -> Applied {
-        // What came with the same group may be about the same run.
+        // Earlier changes of the same group may belong to this run.
         group.flush(connection, self.backend()).await?;
         match step {
             Clean::Runs { before, after, dry } => {
@@ -121,18 +120,18 @@ impl Writer {
         execute(connection, self.backend(), sql, binds).await.map(drop)
     }
 
-    /// Runs and logged models that versions of registered models name. Read again after each change
-    /// of a version.
+    /// Runs and logged models that versions of registered models name. Berth reads them again after each
+    /// change of a version.
     async fn named(&mut self, connection: &mut AnyConnection) -> sqlx::Result<&HashSet<String>> {
         if self.named.is_none() {
             let mut named = HashSet::new();
-            // All versions of all teams: one after the other is in memory.
+            // Stream the versions of all teams, because they may not fit into memory.
             let sql = query("SELECT doc FROM docs WHERE kind = 3");
             let mut rows = sql.fetch(&mut *connection);
             while let Some(row) = rows.try_next().await? {
                 let doc: String = row.try_get(0)?;
                 let Ok(version) = read::<ModelVersion>(&doc) else { continue };
-                // A source such as runs:/RUN/model, and the folder that follows from it.
+                // A source such as runs:/RUN/model, and the folder that it resolves to.
                 for place in [&version.source, &version.storage] {
                     named.extend(place.split('/').map(str::to_owned));
                 }

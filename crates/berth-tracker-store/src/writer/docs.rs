@@ -39,7 +39,7 @@ impl Writer {
         let mut docs = Vec::new();
         for load in &change.load {
             match docs_of(connection, self.backend(), load).await {
-                // A failure would undo the changes that came with this one.
+                // A database error would roll back the other changes of the group.
                 Err(error) if is_too_large(&error) => {
                     return Ok(Err(failed("read documents", &error)));
                 }
@@ -51,7 +51,7 @@ impl Writer {
             Ok(body) => body,
             Err(refused) => return Ok(Err(refused)),
         };
-        // What is gone first: a new name may be an old one.
+        // Remove first: a new document may reuse the name of a removed one.
         for (key, doc) in docs.changes() {
             if key.kind == Kind::ModelVersion {
                 self.named = None;

@@ -1,5 +1,4 @@
-//! What a group of changes writes at its end, all together, and what is remembered once it is
-//! committed.
+//! What a group of changes writes in bulk at its end, and caches after the commit.
 
 use crate::database::Backend;
 use crate::memory::Memory;
@@ -15,12 +14,12 @@ pub(crate) struct Group {
     latest: BTreeMap<(i64, i64), Point>,
     of_models: BTreeMap<(OfModel, String, String), Point>,
     counts: BTreeMap<i64, u64>,
-    /// Points that were sent.
+    /// Points in the requests.
     pub sent: u64,
     pub experiments: Vec<Experiment>,
     pub heads: Vec<RunHead>,
     pub names: Vec<(i64, String)>,
-    /// Runs by id, and experiments by number, that are no longer there.
+    /// Removed runs by id, and removed experiments by number.
     pub gone: Vec<String>,
     pub gone_experiments: Vec<i64>,
     pub gone_points: u64,
@@ -40,13 +39,13 @@ impl Group {
         *latest = (*latest).max(point);
     }
 
-    /// Writes the points that have gathered. One that is there already is the same point, sent again.
+    /// Writes the points of the group. Skips duplicates: a client that retries sends the same point again.
     pub async fn flush(
         &mut self,
         connection: &mut AnyConnection,
         backend: Backend,
     ) -> sqlx::Result<()> {
-        // Neighbours in the tree are written together.
+        // Sorted rows touch each page of the index once.
         self.points.sort_unstable();
         self.points.dedup();
         let values = |(run, key, point): &(i64, i64, Point)| {
@@ -86,7 +85,7 @@ impl Group {
         Ok(())
     }
 
-    /// Once it is committed.
+    /// Updates the caches after the commit.
     pub fn remember(&self, memory: &Memory) {
         for experiment in &self.experiments {
             memory.put_experiment(experiment.clone());

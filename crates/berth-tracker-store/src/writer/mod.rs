@@ -22,15 +22,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Changes that may wait, and how long one waits for room among them.
+/// The length of the queue of changes, and how long a change waits for space in it.
 pub(crate) const MOST_WAITING: usize = 4096;
-/// Changes of one group, and points in them.
+/// The maximum changes and points of one group.
 const MOST_CHANGES: usize = 1024;
 const MOST_POINTS: usize = 50_000;
-/// Runs and keys that the writer remembers.
+/// The size of the writer's caches of runs and keys.
 const MOST_RUNS: usize = 2048;
 const MOST_KEYS: usize = 500_000;
-/// Before it tries again to reach a database that is away.
+/// The wait before the next attempt to reach the database.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) enum Change {
@@ -52,12 +52,11 @@ pub(crate) type Answer = Result<Vec<u8>, Error>;
 
 pub(crate) enum Message {
     Change(Change, oneshot::Sender<Answer>),
-    /// Commits what has arrived, and ends.
+    /// Commits the queue and stops.
     Stop,
 }
 
-/// What a change came to: an answer or a refusal, or a failure of the database, which undoes the
-/// whole group.
+/// The result of a change: an answer, a refusal, or a database error, which rolls back the whole group.
 pub(crate) type Applied = sqlx::Result<Answer>;
 
 /// What the writer knows of a run that it writes to.
@@ -68,12 +67,12 @@ struct RunState {
     points: u64,
     /// The keys of its metrics.
     keys: HashSet<i64>,
-    /// At least as many as there are, once they were counted.
+    /// An upper bound of their number, once counted.
     params: Option<u64>,
     tags: Option<u64>,
 }
 
-/// The numbers that the next rows get.
+/// The numbers of the next rows.
 #[derive(Debug, Clone, Copy, Default)]
 struct Next {
     run: i64,
@@ -92,9 +91,9 @@ pub(crate) struct Writer {
     keys_of_experiment: HashMap<i64, u64>,
     runs_of_experiment: HashMap<i64, u64>,
     runs: HashMap<i64, RunState>,
-    /// At least as many metrics as each logged model has.
+    /// An upper bound of the metrics of each logged model.
     models: HashMap<String, u64>,
-    /// Runs and logged models that versions of registered models name, once they were needed.
+    /// Runs and logged models that versions of registered models name, read on first use.
     named: Option<HashSet<String>>,
 }
 
@@ -125,7 +124,7 @@ impl Writer {
         self.database.backend
     }
 
-    /// Writes until a message stops it, or until all senders are gone.
+    /// Writes until a message stops it or all senders are dropped.
     pub async fn run(mut self, mut changes: mpsc::Receiver<Message>) {
         let mut goes_on = true;
         while goes_on {
@@ -159,7 +158,7 @@ impl Writer {
         }
     }
 
-    /// Writes one group, and answers it.
+    /// Writes one group and answers its requests.
     async fn write(&mut self, changes: Vec<(Change, oneshot::Sender<Answer>)>) {
         let began = Instant::now();
         if self.runs.len() > MOST_RUNS {
@@ -251,7 +250,7 @@ impl Writer {
         let locked = self.database.lock(&mut connection, Duration::from_secs(2)).await;
         locked.map_err(|error| sqlx::Error::Configuration(error.into()))?;
         self.next = Next::read(&mut connection).await?;
-        // A commit whose answer was lost may have been carried out.
+        // The commit may have succeeded even if its response was lost.
         self.memory.forget_heads();
         for doc in experiments(&mut connection).await? {
             match berth_tracker::read(&doc) {
@@ -262,7 +261,7 @@ impl Writer {
         Ok(connection)
     }
 
-    /// What was undone must not be remembered.
+    /// Clears the caches after a rollback.
     async fn forget(&mut self) {
         self.runs.clear();
         self.keys.clear();
@@ -305,7 +304,7 @@ impl Next {
     }
 }
 
-/// A writer that has ended.
+/// The error when the writer has stopped.
 pub(crate) fn stopped() -> Error {
     Error::new(Code::Unavailable, "The server is stopping; try again")
 }

@@ -1,4 +1,4 @@
-//! Metrics of logged models, of which each model has a limited number.
+//! The limit on the metrics of a logged model.
 
 use super::Writer;
 use crate::rows::Bind;
@@ -7,7 +7,7 @@ use sqlx::AnyConnection;
 use std::collections::BTreeMap;
 
 impl Writer {
-    /// Why metrics may not be logged for their models, if that is so.
+    /// Refuses metrics that would exceed the limit of their logged models.
     pub(super) async fn too_many_of_models(
         &mut self,
         connection: &mut AnyConnection,
@@ -20,7 +20,7 @@ impl Writer {
         for (model, more) in more {
             let most = limits::METRICS_PER_MODEL;
             let known = self.models.get(model).copied();
-            // A metric that is logged again counts again, so there may be fewer.
+            // A metric counts each time it is logged, so the bound may be too high.
             let kept = match known.filter(|kept| kept + more <= most) {
                 Some(kept) => kept,
                 None => {

@@ -1,5 +1,5 @@
-//! Runs that go to another experiment. Keys of metrics and data sets have their numbers within an
-//! experiment, so what refers to them is written anew.
+//! Moves a run to another experiment. The numbers of metric keys and data sets are per experiment, so
+//! Berth rewrites the rows that refer to them.
 
 use super::group::Group;
 use super::runs::{done, refused};
@@ -29,7 +29,7 @@ impl Writer {
             Err(error) => return refused(error),
         };
         let backend = self.backend();
-        // Points that came with the same group have the old numbers.
+        // Write the points of this group first: they have the old numbers.
         group.flush(connection, backend).await?;
         let sql = "SELECT l.key, k.name FROM latest l JOIN metric_keys k ON k.no = l.key \
                    WHERE l.run = ? ORDER BY l.key";

@@ -76,7 +76,7 @@ impl Writer {
         query_with(sql, arguments(binds)).fetch_one(connection).await?.try_get(0)
     }
 
-    /// What is known of a run, read if it is not.
+    /// The cached state of a run, read on first use.
     pub(super) async fn state(
         &mut self,
         connection: &mut AnyConnection,
@@ -89,7 +89,7 @@ impl Writer {
             );
             let row = query_with(sql, arguments(vec![Bind::Int(run)]));
             let Some(row) = row.fetch_optional(&mut *connection).await? else {
-                // Removed for good. An error would undo what came with it in the same group.
+                // The run was removed for good. A database error would roll back the whole group, so refuse.
                 let gone = RunState { deleted: true, ..RunState::default() };
                 return Ok(self.runs.entry(run).or_insert(gone));
             };
@@ -112,7 +112,7 @@ impl Writer {
         Ok(self.runs.get_mut(&run).expect("it was just put there"))
     }
 
-    /// Why nothing may be logged to a run, if that is so.
+    /// Refuses to log to a deleted run.
     pub(super) async fn inactive(
         &mut self,
         connection: &mut AnyConnection,
@@ -153,7 +153,7 @@ impl Writer {
         let sql = "INSERT INTO runs (no, id, experiment, name, user_id, made_by, status, \
                    start_time, deleted, points, has_inputs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0) \
                    ON CONFLICT (id) DO NOTHING";
-        // A failure of the database would undo the whole group.
+        // A database error would roll back the whole group, so refuse instead.
         if execute(connection, self.backend(), sql, binds).await? == 0 {
             return refused(Error::exists(format!("Run with id={} already exists", new.id)));
         }
@@ -167,7 +167,7 @@ impl Writer {
         done()
     }
 
-    /// How many runs an experiment has, where it may have one more.
+    /// Counts the runs of an experiment, and refuses when the limit is reached.
     pub(super) async fn room_for_a_run(
         &mut self,
         connection: &mut AnyConnection,
@@ -230,7 +230,7 @@ impl Writer {
         run: &RunHead,
         (metrics, params, tags): (Vec<Metric>, Pairs, Pairs),
     ) -> Applied {
-        // Checks everything that can be refused before it writes anything.
+        // Checks all limits before the first write, so that a refusal leaves no partial batch.
         if let Some(error) = self.inactive(connection, run).await? {
             return refused(error);
         }
@@ -245,7 +245,7 @@ impl Writer {
             return refused(error);
         }
         let mut keys = Vec::with_capacity(metrics.len());
-        // The caller may have read the run before it was moved.
+        // The run may have moved since the caller read it.
         let experiment = self.state(connection, run.no).await?.experiment;
         for metric in &metrics {
             match self.key(connection, group, experiment, &metric.key).await? {
@@ -292,7 +292,7 @@ impl Writer {
         done()
     }
 
-    /// The params that are not there yet. One that is there keeps its value.
+    /// Returns the new params. An existing param keeps its value.
     async fn new_params(
         &mut self,
         connection: &mut AnyConnection,
@@ -356,7 +356,7 @@ impl Writer {
         }
         let known = self.state(connection, run.no).await?.tags;
         let most = limits::TAGS_PER_RUN;
-        // Tags that are set again count again, so there may be fewer.
+        // A tag counts each time it is set, so the bound may be too high.
         let kept = match known.filter(|kept| kept + more as u64 <= most) {
             Some(kept) => kept,
             None => {
@@ -495,7 +495,7 @@ impl Writer {
         done()
     }
 
-    /// The number of a data set, which is kept once for an experiment.
+    /// The number of a data set. An experiment stores each data set once.
     pub(super) async fn dataset(
         &mut self,
         connection: &mut AnyConnection,

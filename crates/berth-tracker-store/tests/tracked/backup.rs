@@ -57,7 +57,7 @@ async fn a_backup_restores_into_either_database(place: Place) {
         let head = store.run_head("r1").await.unwrap().unwrap();
         let found = read(&store, &head).await;
         assert_eq!((found.metrics.len(), found.datasets.len(), found.models.len()), (1, 1, 1));
-        // It goes on from there, with numbers that are free.
+        // The restored store continues with unused numbers.
         let next = run(&store, head.experiment, "r2", 2).await;
         assert!(next.no > head.no);
         log(&store, &head, vec![metric("acc", 1, 1.0)], vec![], vec![]).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_damaged_backup_is_refused(place: Place) {
     restored(&text, &place).await;
 }
 
-/// A restore would lose a table that is added and forgotten here.
+/// A table that is missing here would be missing after a restore.
 async fn a_backup_has_every_table_and_column(place: Place) {
     let store = place.open().await;
     let text = backup(&store).await;

@@ -1,4 +1,4 @@
-//! What a team can fill the database with has limits.
+//! Limits bound the database of a team.
 
 use crate::place::{Place, experiment, log, metric, on_both, run};
 use berth_tracker::{Code, Metric, OfModel, Store, limits};
@@ -27,7 +27,7 @@ async fn a_logged_model_has_a_limited_number_of_metrics(place: Place) {
     assert_eq!(refused.code, Code::LimitExceeded, "{refused}");
     let kept = store.model_metrics(&["m-1".to_owned()]).await.unwrap();
     assert_eq!(kept.len() as u64, most);
-    // The run itself can have more.
+    // The limit of the model does not apply to the run.
     log(&store, &run, vec![metric("other", 1, 0.5)], vec![], vec![]).await.unwrap();
     store.close().await;
 }

@@ -1,4 +1,4 @@
-//! Deleted runs and experiments that are removed for good.
+//! The removal of deleted runs and experiments.
 
 use crate::place::{Place, experiment, log, metric, on_both, pair, read, run};
 use berth_tracker::{
@@ -14,7 +14,7 @@ on_both!(
     an_experiment_goes_when_its_runs_are_gone_and_its_name_is_free,
 );
 
-/// Later than every deletion of these tests.
+/// A time after every deletion in these tests.
 const LATE: i64 = 1_000;
 
 async fn delete(store: &TrackingStore, run: &RunHead, at: i64) {
@@ -34,7 +34,7 @@ async fn begin(store: &TrackingStore, before: i64) -> Vec<Removal> {
     }
 }
 
-/// How many steps all removals take.
+/// Runs all removals and returns the number of steps.
 async fn finish(store: &TrackingStore) -> usize {
     let mut steps = 0;
     for of in store.removals(100).await.unwrap() {
@@ -66,7 +66,7 @@ async fn a_run_that_was_deleted_long_ago_is_gone_with_all_that_it_logged(place: 
         run(&store, of, "kept", 1).await,
     );
     for one in [&old, &young, &kept] {
-        // More points than one step removes.
+        // More points than one step can remove.
         for from in (0..21_000).step_by(1_000) {
             let points = (from..from + 1_000).map(|step| metric("loss", step, 0.5)).collect();
             log(&store, one, points, vec![], vec![]).await.unwrap();
@@ -87,7 +87,7 @@ async fn a_run_that_was_deleted_long_ago_is_gone_with_all_that_it_logged(place: 
     let begun = begin(&store, 100).await;
     assert_eq!(begun.len(), 1, "{begun:?}");
     assert_eq!((&*begun[0].team, &*begun[0].path), ("vision", &*format!("{of}/old")));
-    // No request finds it from now on, and none can write to it or restore it.
+    // From now on, requests cannot find, change or restore the run.
     assert_eq!(store.run_head("old").await.unwrap(), None);
     let refused = log(&store, &old, vec![metric("loss", 1, 1.0)], vec![], vec![]).await;
     assert!(refused.is_err());
@@ -108,7 +108,7 @@ async fn a_run_that_was_deleted_long_ago_is_gone_with_all_that_it_logged(place: 
     }
     assert_eq!(store.figures().removed_runs(), 1);
     assert_eq!(store.figures().removed_points(), 21_000);
-    // The young one can still be restored.
+    // The run that was deleted later can still be restored.
     let restore = RunChange::Stage { run: young.clone(), deleted: false, at: 0 };
     store.write(restore).await.unwrap();
     assert_eq!(read(&store, &young).await.params, [pair("lr", "1")]);
@@ -186,7 +186,7 @@ async fn a_run_that_a_version_names_stays(place: Place) {
     let begun = begin(&store, LATE).await;
     let paths: Vec<String> = begun.into_iter().map(|of| of.path).collect();
     assert_eq!(paths, [format!("{of}/free")]);
-    // When the version is gone, its run goes too.
+    // After the version is deleted, Berth removes its run.
     let edit = |set: &mut DocSet| {
         set.remove(&key(1));
         Ok(Vec::new())

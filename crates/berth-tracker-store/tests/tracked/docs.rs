@@ -1,4 +1,4 @@
-//! Documents: experiments and what else there are few of.
+//! Documents, such as experiments.
 
 use crate::place::{Place, experiment, on_both, read, run};
 use berth_tracker::{DocChange, DocKey, DocSet, Effect, Error, Kind, Load, Store};
@@ -69,7 +69,7 @@ async fn documents_are_read_by_scope_by_name_and_one_by_one(place: Place) {
     assert_eq!(store.count(Kind::ModelVersion, "vision".into()).await, Ok(3));
     let (named, _) = store.named(Kind::ModelVersion, "other".into()).await.unwrap().unwrap();
     assert_eq!(named, key("other", 1));
-    // What a change loads, it sees.
+    // A change sees the documents that it loads.
     let edit = |docs: &mut DocSet| {
         let all = docs.all::<i64>(Kind::ModelVersion)?;
         assert_eq!(all.len(), 2);

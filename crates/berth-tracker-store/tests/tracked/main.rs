@@ -1,4 +1,4 @@
-//! What the store promises, held on SQLite and on a real PostgreSQL server.
+//! Tests the store on SQLite and on a real PostgreSQL server.
 
 mod place;
 

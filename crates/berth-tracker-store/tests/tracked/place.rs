@@ -1,4 +1,4 @@
-//! Where a test has its tables, and things to put into them.
+//! The database of a test, and helpers to fill it.
 
 use berth_testbed::Postgres;
 use berth_tracker::{
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// A place for the tables, gone with it.
+/// The database of a test. Dropping this removes it.
 pub struct Place {
     url: String,
     /// Of a SQLite database.
@@ -57,7 +57,7 @@ impl Place {
         TrackingStore::open(url, shown, file, &Options::default()).await.unwrap()
     }
 
-    /// Its address, how that is shown, and its file.
+    /// The URL, the URL without the password, and the file.
     pub fn place(&self) -> (&str, &str, Option<&Path>) {
         (&self.url, "a test", self.file.as_deref())
     }

@@ -89,7 +89,7 @@ async fn only_points_behind_a_step_and_a_time_are_newer(place: Place) {
     let (store, run) = place_with_run(&place).await;
     let points = (0..5).map(|step| metric("loss", step, 1.0)).collect();
     log(&store, &run, points, vec![], vec![]).await.unwrap();
-    // The same step once more, and later.
+    // The same step again, at a later time.
     let point = Point { step: 2, timestamp: 9_000, value: value::encode(0.5) };
     let again = Metric { key: "loss".into(), point, model: None };
     log(&store, &run, vec![again], vec![], vec![]).await.unwrap();
@@ -110,7 +110,7 @@ async fn the_latest_value_is_that_of_the_highest_step_whatever_came_last(place: 
         log(&store, &run, vec![metric("acc", step, value)], vec![], vec![]).await.unwrap();
     }
     assert_eq!(latest(&read(&store, &run).await, "acc"), Some(2.0));
-    // Of one step, the larger value counts.
+    // For one step and time, the larger value counts.
     let both = vec![metric("acc", 9, 7.0), metric("acc", 9, 4.0)];
     log(&store, &run, both, vec![], vec![]).await.unwrap();
     assert_eq!(latest(&read(&store, &run).await, "acc"), Some(7.0));
@@ -137,7 +137,7 @@ async fn a_param_keeps_its_value(place: Place) {
     let lr = |value| vec![pair("lr", value)];
     log(&store, &run, vec![], lr("0.1"), vec![]).await.unwrap();
     log(&store, &run, vec![], lr("0.1"), vec![]).await.unwrap();
-    // Nothing of a refused batch is kept.
+    // A refused batch changes nothing.
     let refused = log(&store, &run, vec![metric("a", 1, 1.0)], lr("0.2"), vec![pair("t", "x")]);
     let refused = refused.await.unwrap_err();
     assert_eq!(refused.code, Code::InvalidParameterValue);
@@ -170,7 +170,7 @@ async fn changes_that_come_together_are_each_answered_for_themselves(place: Plac
     let tasks = (0..100).map(|n| {
         let (store, run) = (store.clone(), run.clone());
         tokio::spawn(async move {
-            // Every other one wants what cannot be.
+            // Every other change is invalid.
             let params = vec![pair("a", if n % 2 == 0 { "1" } else { "2" })];
             log(&store, &run, vec![metric("m", n, 1.0)], params, vec![]).await.is_ok()
         })
@@ -371,7 +371,7 @@ async fn a_run_that_moves_takes_all_that_was_logged_along(place: Place) {
         |run: RunHead| RunChange::Inputs { run, datasets: vec![input.clone()], models: vec![] };
     store.write(inputs(before.clone())).await.unwrap();
     log(&store, &other, vec![metric("loss", 9, 0.1)], vec![], vec![]).await.unwrap();
-    // What is logged meanwhile, by a caller who read the run before, goes with it.
+    // A caller who read the run before the move logs to its new experiment.
     let moved = RunChange::Move { run: before.clone(), experiment: to };
     let (first, moved, last) = tokio::join!(
         log(&store, &before, vec![metric("loss", 3, 0.4)], vec![], vec![]),
@@ -388,7 +388,7 @@ async fn a_run_that_moves_takes_all_that_was_logged_along(place: Place) {
     assert_eq!((there.params, there.datasets), (vec![pair("lr", "0.1")], vec![input.clone()]));
     assert!(there.tags.contains(&pair("t", "x")));
     assert!(store.datasets(&[before.experiment]).await.unwrap().is_empty());
-    // And it is found there by what it logged.
+    // A search in the new experiment finds the run by its metrics.
     let filter = "metrics.loss = 0.4 and params.lr = '0.1'";
     let query = |experiment| RunQuery {
         experiments: vec![experiment],

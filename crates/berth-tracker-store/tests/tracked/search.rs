@@ -122,7 +122,7 @@ async fn missing_values_come_last_and_nan_before_them_either_way(place: Place) {
         ("end_time", "edcba"),
     ] {
         assert_eq!(five.found("", &[by]).await.concat(), expected, "{by}");
-        // Page by page it is the same order.
+        // Pagination keeps the order.
         let mut paged = String::new();
         for offset in 0..6 {
             paged.push_str(&five.page("", &[by], offset, 1).await.concat());
