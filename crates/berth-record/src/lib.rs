@@ -1,8 +1,8 @@
-//! What joins jobs with what is tracked.
+//! Connects jobs with tracking.
 //!
-//! [`runs`] keeps the tracked run of each job true. [`lineage`] says what came from what,
-//! [`reproduce`] says how to run a finished job again, [`returns`] what its money has brought, and [`stop_rule`] stops jobs whose metrics say
-//! so. Scheduling knows nothing of this crate.
+//! [`runs`] keeps the tracked run of each job up to date. [`lineage`] finds the inputs and outputs of runs,
+//! [`reproduce`] repeats finished jobs, [`returns`] compares cost with results, and [`stop_rule`] stops
+//! jobs whose metrics meet a rule. No scheduling crate depends on this crate.
 
 pub mod lineage;
 pub mod reproduce;

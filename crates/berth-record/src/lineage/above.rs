@@ -1,4 +1,4 @@
-//! What a node was made from.
+//! Follows a lineage upstream: from a node to its inputs.
 
 use super::known::{Job, Known};
 use super::thing::{self, Thing};
@@ -23,7 +23,7 @@ impl<K: Known> Walk<'_, K> {
                     let thing = Thing::Logged { id: id.clone(), team: team.clone() };
                     links.push((thing, Link::RegisteredFrom));
                 }
-                // Where the logged model leads to the same run, the direct way says nothing new.
+                // Skip the direct edge if the logged model leads to the same run.
                 let run = thing::run_of(version).filter(|run| of_model.as_deref() != Some(*run));
                 if let Some(run) = run {
                     let thing = Thing::Run { id: run.to_owned(), team: team.clone() };
@@ -83,7 +83,7 @@ impl<K: Known> Walk<'_, K> {
         Ok(links)
     }
 
-    /// The job whose run it is. Anyone who logs can write a tag, so the job must lead back to it.
+    /// The job of a run. Any client can write tags, so check that the job names this run, too.
     async fn job_of(&self, run: &Run) -> Result<Option<JobId>, Fault> {
         let Some(id) = tag(run, "berth.job").and_then(|job| job.parse::<JobId>().ok()) else {
             return Ok(None);
@@ -109,7 +109,7 @@ impl<K: Known> Walk<'_, K> {
         if self.is_tracked(&run_id(row.id, row.submitted)).await? {
             return Ok(links);
         }
-        // Its run would say this.
+        // The run of the job has this edge already.
         for (_, DataRef { version, hash }) in job.data() {
             let Some(number) = version.version else { continue };
             let hash = hash.map(|hash| hash.to_string());

@@ -1,4 +1,4 @@
-//! What was made from a node.
+//! Follows a lineage downstream: from a node to its outputs.
 
 use super::known::Known;
 use super::thing::{self, Thing};
@@ -41,7 +41,7 @@ impl<K: Known> Walk<'_, K> {
         let mut links = Links::new();
         let mut own = BTreeSet::new();
         for model in run.models.iter().filter(|model| model.is_output) {
-            // A run may name any model, and only one has made it.
+            // Any run may name a model as output, but only one run has logged it.
             let made = tracked::logged(self.store, &model.id).await?;
             if made.is_some_and(|made| made.run == run.id) {
                 own.insert(model.id.clone());
@@ -54,7 +54,7 @@ impl<K: Known> Walk<'_, K> {
                 && one.model.as_ref().is_none_or(|model| !own.contains(model))
         };
         links.extend(self.registered(team, is_of).await?);
-        // Looking for those of every run would go through an experiment once for each.
+        // Searching the children of every run would scan the experiment once for each run.
         if is_start {
             for child in self.children(run).await? {
                 let team = self.team_of(&child);
@@ -84,7 +84,7 @@ impl<K: Known> Walk<'_, K> {
         Ok(links)
     }
 
-    /// Versions of models that are so.
+    /// Versions of models that match.
     async fn registered(
         &mut self,
         team: &str,
@@ -100,19 +100,18 @@ impl<K: Known> Walk<'_, K> {
         Ok(found.map(|one| (thing(one), Link::RegisteredFrom)).collect())
     }
 
-    /// Runs that have read something, as far as the caller may see them: downwards nothing is told
-    /// of the others.
+    /// Runs with this input that the caller may read. Downstream, the answer omits all others.
     async fn readers(&mut self, of: ReadBy<'_>) -> Result<Vec<Run>, Fault> {
         let most = self.graph.room() + 1;
         let numbers = self.store.runs_that_read(of, most).await.map_err(failed)?;
-        // Some of them may be hidden, and others that come after may not.
+        // Count before the filter: rows after the limit may be visible even if these are hidden.
         self.graph.more |= numbers.len() == most;
         let runs = self.store.runs(&numbers).await.map_err(failed)?;
         Ok(self.visible(runs))
     }
 
     async fn children(&mut self, run: &Run) -> Result<Vec<Run>, Fault> {
-        // Ids have no quotes, but tags may have.
+        // Ids contain no quotes, but tags may.
         let id = run.id.replace('\'', "");
         let filter = format!("tags.`{PARENT}` = '{id}'");
         let query = RunQuery {

@@ -8,7 +8,7 @@ pub(crate) struct Graph {
     nodes: Vec<LineageNode>,
     at: BTreeMap<String, usize>,
     edges: BTreeSet<LineageEdge>,
-    /// Something was left out.
+    /// The limit has cut the graph.
     pub more: bool,
 }
 
@@ -18,7 +18,7 @@ impl Graph {
         Graph { limit, nodes: Vec::new(), at, edges, more: false }
     }
 
-    /// How many nodes there is room for.
+    /// The number of nodes that still fit.
     pub fn room(&self) -> usize {
         self.limit - self.nodes.len()
     }
@@ -27,7 +27,7 @@ impl Graph {
         self.at.contains_key(id)
     }
 
-    /// Adds a node, unless it is there. Says whether it is there now.
+    /// Adds a node once. Returns whether the graph has it now.
     pub fn node(&mut self, node: LineageNode) -> bool {
         if self.has(&node.id) {
             return true;
@@ -48,7 +48,7 @@ impl Graph {
         }
     }
 
-    /// The whole, with the money of the jobs that are named.
+    /// The answer, with the cost of these jobs.
     pub fn finish(self, of: String, jobs: &BTreeSet<String>) -> Lineage {
         let counted = || jobs.iter().filter_map(|id| self.at.get(id).map(|at| &self.nodes[*at]));
         Lineage {

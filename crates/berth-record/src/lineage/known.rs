@@ -1,11 +1,11 @@
-//! Jobs, data and rights, which the tracking store knows nothing of.
+//! Jobs, data and rights. The tracking store does not have them.
 
 use berth_engine::Detail;
 use berth_model::{DataRef, JobId, RunSpec};
 use berth_service::Fault;
 use berth_store::{DataVersionRow, JobRow};
 
-/// A job, with what the caller may know of it.
+/// A job, and whether the caller may see it.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub row: JobRow,
@@ -14,7 +14,7 @@ pub(crate) struct Job {
     pub visible: bool,
 }
 
-/// What a job has used up.
+/// The usage of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Spent {
     pub cost_micros: i64,
@@ -36,23 +36,23 @@ impl Job {
             .collect()
     }
 
-    /// The image that its containers ran in.
+    /// The image of its containers.
     pub fn image(&self) -> Option<&str> {
         Some(&self.run()?.container.as_ref()?.image)
     }
 }
 
-/// What Berth knows beside the tracking store, as far as the caller may see it.
+/// What a lineage needs from outside of the tracking store, filtered by the rights of the caller.
 pub(crate) trait Known: Sync {
-    /// Whether the caller may read what the team tracks.
+    /// Whether the caller may read the runs of the team.
     fn reads(&self, team: &str) -> bool;
-    /// The same for what a user of the team made, as a refusal that says what is missing.
+    /// The same for the entities of a user, as an error that names the missing right.
     fn must_read(&self, team: &str, user: &str) -> Result<(), Fault>;
     /// Whether the caller may read the data of the team.
     fn reads_data(&self, team: &str) -> bool;
     fn job(&self, id: JobId) -> impl Future<Output = Result<Option<Job>, Fault>> + Send;
     fn spent(&self, job: &Job) -> impl Future<Output = Result<Spent, Fault>> + Send;
-    /// All versions of a team's data; those of one name where it is given.
+    /// All versions of a team's data, or of one name.
     fn versions(
         &self,
         team: &str,

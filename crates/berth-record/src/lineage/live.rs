@@ -1,4 +1,4 @@
-//! The jobs and data of a server.
+//! The jobs and data of this server.
 
 use super::known::{Job, Known, Spent};
 use berth_api::access::Permission;
@@ -9,7 +9,7 @@ use berth_service::money::cost;
 use berth_service::{Caller, Fault, Service};
 use berth_store::DataVersionRow;
 
-/// The number of a job that is named by it or by its name, if the caller may read its logs.
+/// Finds a job by number or name, if the caller may read its logs.
 pub(crate) async fn job_number(
     service: &Service,
     caller: &Caller,
@@ -51,7 +51,7 @@ impl Known for Live<'_> {
     }
 
     async fn spent(&self, job: &Job) -> Result<Spent, Fault> {
-        // What is old is kept by the day, so only the job may limit what is added up.
+        // The ledger aggregates old cost by day, so filter by job and not by time.
         let query = wire::CostQuery {
             by: Some("job".to_owned()),
             from: Some(Time(0).into()),

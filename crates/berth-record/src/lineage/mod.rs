@@ -1,7 +1,7 @@
-//! What a model, a run, a job or a version of data was made from, and what was made from it.
+//! The lineage of a model, a run, a job or a version of data, upstream and downstream.
 //!
-//! The walk reads documents of the tracking store, jobs and versions of data. It stops at a limit,
-//! and shows nothing of what the caller may not see but that it is there.
+//! The walk reads the tracking store, jobs and versions of data, up to a limit. If the caller may not
+//! see a node, the answer contains only its kind.
 
 mod above;
 mod below;
@@ -33,12 +33,12 @@ use std::sync::Arc;
 use thing::Thing;
 use walk::{Body, Loaded, Walk};
 
-/// Nodes of one answer.
+/// The maximum number of nodes in one answer.
 const MOST_NODES: u32 = 2_000;
-/// Versions of models of one team that are gone through.
+/// The maximum number of model versions of one team to scan.
 const MOST_VERSIONS: u64 = 50_000;
 
-/// The lineage of one thing.
+/// The lineage of one node.
 pub async fn lineage(
     service: &Service,
     store: &dyn Store,
@@ -83,7 +83,7 @@ async fn of(
     Ok(walk.finish(&of))
 }
 
-/// The team whose things have ids without a team.
+/// The team whose ids need no team prefix.
 async fn team_of(store: &dyn Store, known: &impl Known, thing: &Thing) -> Result<String, Fault> {
     Ok(match thing {
         Thing::Job { id, team } => {
@@ -107,7 +107,7 @@ async fn team_of(store: &dyn Store, known: &impl Known, thing: &Thing) -> Result
     })
 }
 
-/// What is meant: one thing; a job with its run.
+/// Resolves the start of a lineage. A job includes its run.
 async fn find(
     store: &dyn Store,
     known: &impl Known,
@@ -200,7 +200,7 @@ fn no_data(team: &str, name: &str) -> Fault {
         .next("`berth data ls` lists what there is")
 }
 
-/// What one may not see is not there either.
+/// For hidden entities the error is "not found", like for missing ones.
 fn absent(thing: &Thing) -> Fault {
     match thing {
         Thing::Model { team, name, version } => {

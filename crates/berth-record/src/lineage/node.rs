@@ -1,4 +1,4 @@
-//! A node as it is shown.
+//! Formats nodes.
 
 use super::known::{Job, Spent};
 use super::tracked::tag;
@@ -7,7 +7,7 @@ use berth_model::Time;
 use berth_store::DataVersionRow;
 use berth_tracker::{Experiment, LoggedModel, ModelVersion, Run};
 
-/// Letters of a digest that people compare.
+/// The length of a short digest.
 const SHORT: usize = 12;
 
 fn at(ms: i64) -> Option<At> {
@@ -31,14 +31,14 @@ pub(crate) fn node(kind: LineageKind, id: String, name: &str, team: &str) -> Lin
     }
 }
 
-/// Something that the caller may not see. Only its kind is told.
+/// A node that the caller may not see, with its kind only.
 pub(crate) fn hidden(kind: LineageKind, number: usize) -> LineageNode {
     let label = "something that you may not see".to_owned();
     let node = node(kind, format!("hidden:{number}"), "", "");
     LineageNode { hidden: true, label, ..node }
 }
 
-/// Something that is named and not there.
+/// A node that no longer exists.
 pub(crate) fn gone(node: LineageNode) -> LineageNode {
     let label = format!("{} (removed)", node.label);
     LineageNode { gone: true, label, ..node }
@@ -128,7 +128,7 @@ pub(crate) fn of_data(id: String, row: &DataVersionRow) -> LineageNode {
     LineageNode { details, ..node(LineageKind::Data, id, &name, &row.team) }
 }
 
-/// The beginning of a digest or a commit.
+/// A short digest or commit.
 pub(crate) fn short(digest: &str) -> String {
     match digest.split_once(':') {
         Some((kind, digits)) => format!("{kind}:{}", cut(digits)),

@@ -1,4 +1,4 @@
-//! Reading what a node stands for.
+//! Loads nodes.
 
 use super::known::Known;
 use super::node;
@@ -14,7 +14,7 @@ impl<K: Known> Walk<'_, K> {
         (node::hidden(kind, self.hidden), Body::End)
     }
 
-    /// A thing as a node, and what is known of it to go on from there.
+    /// Loads a node, with the facts that the walk needs.
     pub(super) async fn read(&mut self, thing: &Thing) -> Result<(LineageNode, Body), Fault> {
         let id = self.plain_id(thing);
         Ok(match thing {
@@ -109,7 +109,7 @@ impl<K: Known> Walk<'_, K> {
         {
             return Ok((node::of_data(id, row), Body::Data(Box::new(row.clone()))));
         }
-        // A version of that name may have been removed and another one made. This is the old one.
+        // The hash differs: the version was removed and pushed again. Show the removed one.
         let id = hash.map_or(id.clone(), |hash| format!("{id}#{hash}"));
         let mut node = node::node(Kind::Data, id, &format!("{name}@v{version}"), team);
         node.details.hash = hash.map(str::to_owned);

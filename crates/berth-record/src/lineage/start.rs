@@ -1,10 +1,10 @@
-//! What a lineage begins at, as people name it.
+//! Parses the start of a lineage.
 
 use berth_api::Code;
 use berth_model::{DataVersion, JobId};
 use berth_service::Fault;
 
-/// The thing that was asked for.
+/// The requested start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Start {
     Model { team: Option<String>, name: String, version: Pick },
@@ -14,7 +14,7 @@ pub(crate) enum Start {
     Data { team: Option<String>, version: DataVersion },
 }
 
-/// Which version of a model is meant.
+/// The requested version of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pick {
     Number(u64),

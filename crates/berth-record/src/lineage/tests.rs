@@ -1,4 +1,4 @@
-//! Lineages in a real tracking store, beside jobs and data that are given.
+//! Lineages in a real tracking store, with fake jobs and data.
 
 use super::known::{Job, Known, Spent};
 use super::of;
@@ -23,7 +23,7 @@ const HASH: &str = "d751713988987e9331980363e24189ce.dir";
 const OLD: &str = "0cc175b9c0f1b6a831c399e269772661";
 const SUBMITTED: Time = Time(1_000);
 
-/// Jobs and data of a team, as one sees them who is in some teams.
+/// Fake jobs and data, and the teams of the caller.
 struct Given {
     teams: Vec<&'static str>,
     jobs: Vec<Job>,
@@ -103,7 +103,7 @@ fn version(name: &str, version: u64, hash: &str, parent: Option<u64>) -> DataVer
     }
 }
 
-/// A store with team `nlp`'s experiment 1, which is shared with `audio`, and what is in it.
+/// A store with experiment 1 of team `nlp`, shared with `audio`.
 struct Place {
     store: TrackingStore,
     given: Given,
@@ -153,7 +153,7 @@ impl Place {
         put(&self.store, key(Kind::Experiment, team, "llama", no), &experiment).await;
     }
 
-    /// A run that has read a data set.
+    /// Makes a run that reads a data set.
     async fn run(&self, id: &str, experiment: i64, tags: &[(&str, &str)], data: &[(&str, &str)]) {
         let tags = tags.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         let new = NewRun {
@@ -185,7 +185,7 @@ impl Place {
         self.store.write(RunChange::Inputs { run, datasets, models }).await.unwrap();
     }
 
-    /// A logged model of a run, and version 1 of `chat` from it.
+    /// Makes a logged model of a run, and version 1 of `chat` from it.
     async fn model(&self, run: &str) {
         let logged = LoggedModel {
             id: "m-1".into(),
@@ -234,7 +234,7 @@ impl Place {
         put(&self.store, key(Kind::ModelVersion, "nlp", "chat", 1), &version).await;
     }
 
-    /// The run of job 17 with all that it may have.
+    /// Makes a run of job 17 with every kind of input.
     async fn whole(&self) -> String {
         let id = run_id(JobId::new(17), SUBMITTED);
         let tags = [

@@ -1,11 +1,11 @@
-//! What nodes stand for, by what names them.
+//! The identities of nodes.
 
 use super::tracked::tag;
 use berth_model::{DataHash, DataVersion, JobId};
 use berth_store::DataVersionRow;
 use berth_tracker::{Input, ModelVersion, Run};
 
-/// Something that may become a node.
+/// The identity of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
     Model {
@@ -25,7 +25,7 @@ pub(crate) enum Thing {
         id: JobId,
         team: String,
     },
-    /// With the hash that its reader had, where it had one.
+    /// With the hash that the run has logged, if any.
     Data {
         team: String,
         name: String,
@@ -57,13 +57,13 @@ impl Thing {
     }
 }
 
-/// The version of Berth's data that an input of a run names.
+/// The version of Berth's data in an input of a run.
 pub(crate) fn version_of(input: &Input) -> Option<(String, u64)> {
     let version: DataVersion = input.dataset.name.parse().ok()?;
     Some((version.name, version.version?))
 }
 
-/// What an input of a run is. Versions are those of the run's team.
+/// Resolves an input of a run. Versions are in the run's team.
 pub(crate) fn of_input(input: &Input, team: &str, versions: &[DataVersionRow]) -> Thing {
     let dataset = &input.dataset;
     let is_hash = dataset.digest.parse::<DataHash>().is_ok();
@@ -72,7 +72,7 @@ pub(crate) fn of_input(input: &Input, team: &str, versions: &[DataVersionRow]) -
         Some((name, version)) => {
             Thing::Data { team, name, version, hash: Some(dataset.digest.clone()) }
         }
-        // Programs that know no versions still log the sum that DVC computed.
+        // Programs without the version name still log DVC's hash.
         None => match versions.iter().find(|row| row.hash == dataset.digest) {
             Some(row) => Thing::of_row(row),
             None => Thing::Dataset {
@@ -85,7 +85,7 @@ pub(crate) fn of_input(input: &Input, team: &str, versions: &[DataVersionRow]) -
     }
 }
 
-/// The code that a run was made with: its snapshot, or else the commit.
+/// The code of a run: its snapshot, else its commit.
 pub(crate) fn code_of(run: &Run, team: &str) -> Option<Thing> {
     let commit = tag(run, "mlflow.source.git.commit").map(str::to_owned);
     let name = tag(run, "berth.code").map(str::to_owned).or_else(|| commit.clone())?;
@@ -98,13 +98,13 @@ pub(crate) fn image_of(run: &Run, team: &str) -> Option<Thing> {
     Some(Thing::Image { team: team.to_owned(), name })
 }
 
-/// The run that a version was registered from, as its maker said or as its source does.
+/// The run of a version, from its `run_id` or its source.
 pub(crate) fn run_of(version: &ModelVersion) -> Option<&str> {
     let of_source = || version.source.strip_prefix("runs:/")?.split('/').next();
     version.run.as_deref().or_else(of_source).filter(|run| !run.is_empty())
 }
 
-/// The version that another one is a copy of.
+/// The version that a version was copied from.
 pub(crate) fn copied_from(version: &ModelVersion) -> Option<(String, u64)> {
     let (name, number) = version.source.strip_prefix("models:/")?.split_once('/')?;
     Some((name.to_owned(), number.parse().ok()?))

@@ -9,10 +9,10 @@ use berth_tracker::{
 };
 use std::sync::Arc;
 
-/// The tag by which clients of MLflow say which run another one is part of.
+/// MLflow's tag for the parent run.
 pub(crate) const PARENT: &str = "mlflow.parentRunId";
 
-/// A refusal of the tracking store, as the other routes say it.
+/// Converts an error of the tracking store to one of Berth's routes.
 pub(crate) fn failed(error: berth_tracker::Error) -> Fault {
     let code = match error.code {
         berth_tracker::Code::Unavailable => Code::StoreDown,
@@ -25,7 +25,7 @@ pub(crate) fn failed(error: berth_tracker::Error) -> Fault {
     Fault::new(code, error.message)
 }
 
-/// Whether the caller may read the runs of an experiment: it belongs to a team of theirs, or is
+/// Whether the caller may read the runs of an experiment: it belongs to a team of the caller or is
 /// shared with one.
 pub(crate) fn sees(known: &impl Known, experiment: &Experiment) -> bool {
     let shared = &experiment.shared_with;
@@ -64,7 +64,7 @@ pub(crate) async fn version(
     found.map(|(_, doc)| read(&doc)).transpose().map_err(failed)
 }
 
-/// All versions of all models of a team; nothing where there are too many to go through.
+/// All versions of all models of a team; `None` if they exceed the limit.
 pub(crate) async fn versions(
     store: &dyn Store,
     team: &str,
@@ -84,7 +84,7 @@ pub(crate) async fn logged(store: &dyn Store, id: &str) -> Result<Option<LoggedM
     found.map(|(_, doc)| read(&doc)).transpose().map_err(failed)
 }
 
-/// The value of a tag of a run, where it has one.
+/// The value of a tag of a run.
 pub(crate) fn tag<'a>(run: &'a Run, key: &str) -> Option<&'a str> {
     let found = run.tags.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
     found.filter(|value| !value.is_empty())

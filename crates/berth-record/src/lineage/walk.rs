@@ -1,4 +1,4 @@
-//! Going from node to node.
+//! The walk from node to node.
 
 use super::graph::Graph;
 use super::known::{Job, Known};
@@ -11,18 +11,18 @@ use berth_tracker::{Experiment, LoggedModel, ModelVersion, Run, Store};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// What is known of a node, to go on from it.
+/// The facts of a node that the walk needs.
 pub(crate) enum Body {
     Model(String, Box<ModelVersion>),
     Logged(String, Box<LoggedModel>),
     Run(Box<Run>, Arc<Experiment>),
     Job(Box<Job>),
     Data(Box<DataVersionRow>),
-    /// Nothing goes on from here.
+    /// The walk ends here.
     End,
 }
 
-/// A node that is in the graph.
+/// A node in the graph.
 pub(crate) struct Loaded {
     pub id: String,
     pub body: Body,
@@ -31,21 +31,21 @@ pub(crate) struct Loaded {
 pub(crate) struct Walk<'a, K> {
     pub(super) store: &'a dyn Store,
     pub(super) known: &'a K,
-    /// Ids of its things go without a team.
+    /// The team whose ids need no team prefix.
     team: String,
     pub(super) graph: Graph,
-    /// What was looked up before.
+    /// Caches.
     loaded: BTreeMap<Thing, Arc<Loaded>>,
     /// Versions of models, by team.
     versions: BTreeMap<String, Arc<Vec<ModelVersion>>>,
     /// Versions of data, by team.
     data: BTreeMap<String, Arc<Vec<DataVersionRow>>>,
     pub(super) hidden: usize,
-    /// Jobs above the start, and the start.
+    /// Jobs upstream, for the sum of the cost.
     paid: BTreeSet<String>,
 }
 
-/// Things that a node leads to, each with what joins them.
+/// The neighbours of a node, each with its edge.
 pub(super) type Links = Vec<(Thing, Link)>;
 
 impl<'a, K: Known> Walk<'a, K> {
@@ -67,12 +67,12 @@ impl<'a, K: Known> Walk<'a, K> {
         self.graph.finish(of.to_owned(), &self.paid)
     }
 
-    /// Joins a job that was asked for with its run.
+    /// Adds the edge between the requested job and its run.
     pub fn join_run(&mut self, run: &Loaded, job: &Loaded) {
         self.graph.edge(&run.id, &job.id, Link::RunOf);
     }
 
-    /// To what these were made from.
+    /// Walks upstream.
     pub async fn up(&mut self, starts: &[Arc<Loaded>]) -> Result<(), Fault> {
         let mut seen: BTreeSet<String> = starts.iter().map(|one| one.id.clone()).collect();
         let mut queue: VecDeque<Arc<Loaded>> = starts.iter().cloned().collect();
@@ -91,7 +91,7 @@ impl<'a, K: Known> Walk<'a, K> {
         Ok(())
     }
 
-    /// To what was made from these.
+    /// Walks downstream.
     pub async fn down(&mut self, starts: &[Arc<Loaded>]) -> Result<(), Fault> {
         let mut seen: BTreeSet<String> = starts.iter().map(|one| one.id.clone()).collect();
         let mut queue: VecDeque<(Arc<Loaded>, bool)> =
@@ -115,7 +115,7 @@ impl<'a, K: Known> Walk<'a, K> {
         }
     }
 
-    /// Puts a thing into the graph; nothing where there is no room for it.
+    /// Adds a node to the graph; `None` if the limit is reached.
     pub async fn load(&mut self, thing: &Thing) -> Result<Option<Arc<Loaded>>, Fault> {
         if let Some(loaded) = self.loaded.get(thing) {
             return Ok(Some(loaded.clone()));
@@ -134,7 +134,7 @@ impl<'a, K: Known> Walk<'a, K> {
         Ok(Some(loaded))
     }
 
-    /// The id that a thing has where it is there and may be seen.
+    /// The id of a node that exists and is visible.
     pub(super) fn plain_id(&self, thing: &Thing) -> String {
         match thing {
             Thing::Model { team, name, version } => {

@@ -1,4 +1,4 @@
-//! What is not any more as it was for a run.
+//! Finds what has changed since a run.
 
 use super::Found;
 use crate::lineage::{Known, Live, tag};
@@ -18,7 +18,7 @@ fn difference(what: impl Into<String>, then: impl Into<String>) -> RecipeDiffere
     RecipeDifference { what, then, now: String::new(), next: String::new(), blocks: false }
 }
 
-/// The versions of data, and those that are not what they were.
+/// The versions of data, with the changed ones as differences.
 pub(super) fn data(
     had: &[(String, DataRef)],
     all: &[DataVersionRow],
@@ -53,7 +53,7 @@ pub(super) fn data(
     (shown, differs)
 }
 
-/// Files that a run reads and that have no versions.
+/// Inputs without versions, such as volumes.
 pub(super) fn loose(file: &JobFile) -> Vec<RecipeDifference> {
     let is_loose = |(_, source): &(&String, &String)| !DataRef::is_meant(source);
     let sources = file.volumes.iter().chain(&file.data).filter(is_loose);
@@ -74,7 +74,7 @@ pub(super) fn loose(file: &JobFile) -> Vec<RecipeDifference> {
     differs
 }
 
-/// An image by a tag may be another one by now.
+/// A tag of an image may have moved.
 pub(super) fn image(image: Option<&str>) -> Option<RecipeDifference> {
     let tagged = image.filter(|image| !image.contains("@sha256:"))?;
     Some(RecipeDifference {
@@ -84,7 +84,7 @@ pub(super) fn image(image: Option<&str>) -> Option<RecipeDifference> {
     })
 }
 
-/// What only the server knows.
+/// Differences that only the server can find.
 pub(super) struct Now<'a> {
     pub live: &'a Live<'a>,
     pub team: &'a str,
@@ -92,7 +92,7 @@ pub(super) struct Now<'a> {
 }
 
 impl Now<'_> {
-    /// The snapshot, and whether it is there.
+    /// The snapshot, and whether the server still has it.
     pub async fn code(
         &self,
         file: &JobFile,
@@ -107,7 +107,7 @@ impl Now<'_> {
         };
         let origin = if kept { origin(service, self.team, &snapshot).await } else { None };
         let of_run = |key: &str| tag(self.found.run.as_ref()?, key);
-        // The snapshot knows best: a script may write the tags of its run.
+        // Trust the snapshot and not the tags: a script may change the tags of its run.
         let (commit, dirty) = match origin {
             Some(origin) => (Some(origin.commit), Some(origin.dirty)),
             None => (
@@ -156,7 +156,7 @@ impl Now<'_> {
         Ok(differs)
     }
 
-    /// What an hour costs on the GPUs that the last attempt had.
+    /// The price per hour of the GPUs of the last attempt.
     pub async fn price(&self) -> Result<Option<RecipeDifference>, Fault> {
         let Some(job) = &self.found.job else { return Ok(None) };
         let leases = self.live.service.store.leases_of(job.row.id).await?;
@@ -181,7 +181,7 @@ impl Now<'_> {
             }
         }
         drop(core);
-        // Prices are rounded where GPUs are shared.
+        // The prices of shares of a GPU are rounded.
         let is_same = (then.0 - now.0).abs() <= leases.len() as i64 * 1_000;
         let per_hour = |price: Micros| format!("${price} an hour");
         Ok((!is_same).then(|| RecipeDifference {
@@ -191,15 +191,14 @@ impl Now<'_> {
         }))
     }
 
-    /// Whether the server would take the file: it may name a GPU model, a project or anything else
-    /// that is not there any more.
+    /// Validates the file: it may name, for example, a GPU model or project that no longer exists.
     pub async fn accepted(&self, file: &JobFile) -> Result<Option<RecipeDifference>, Fault> {
         let Live { service, caller } = self.live;
         let parsed = job::read_kept(&job::write(file));
         let Ok(parsed) = parsed else { return Ok(None) };
         let tried = submit::prepare(service, caller, &parsed, None, Permission::JobsPlan).await;
         let Err(fault) = tried else { return Ok(None) };
-        // Who only reads need not hear that.
+        // A reader may lack the right to submit; that is no difference.
         let not_of_the_file = matches!(
             fault.0.known_code(),
             Some(Code::Forbidden | Code::ScopeTooSmall | Code::NotReady | Code::Internal)
@@ -215,7 +214,7 @@ impl Now<'_> {
     }
 }
 
-/// Where a snapshot comes from, as it says itself.
+/// The origin that a snapshot records.
 async fn origin(service: &Service, team: &str, snapshot: &str) -> Option<Origin> {
     let path = service.home.snapshot(team, &snapshot.parse().ok()?);
     let read = tokio::task::spawn_blocking(move || Origin::of_archive(File::open(path).ok()?));

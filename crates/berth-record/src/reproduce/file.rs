@@ -1,24 +1,24 @@
-//! The job file of a recipe, from the one that the job was submitted with.
+//! Derives the job file of a recipe from the submitted file.
 
 use berth_api::wire::RecipeDifference;
 use berth_file::job::{How, JobFile, Parameter, Sweep};
 use berth_model::{ArraySpec, DataRef};
 
-/// Keys that are about the moment of the submission and not about the run.
+/// Keys that concern the time of the submission and not the run.
 const OF_THE_MOMENT: [&str; 5] = ["after", "begin", "deadline", "hold", "schedule"];
 
-/// What of the job goes into its file.
+/// The values that replace those of the file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Had<'a> {
-    /// The team that paid for it.
+    /// The team of the job.
     pub team: &'a str,
-    /// Of an array or a sweep.
+    /// The element of an array or a sweep.
     pub element: Option<u32>,
-    /// Its data by path, with hashes.
+    /// Its data by path, with the hashes.
     pub data: &'a [(String, DataRef)],
 }
 
-/// The file that repeats the run, and what it leaves out of the old one.
+/// The file that repeats the run, and the keys that it omits.
 pub(super) fn repeatable(old: &JobFile, had: &Had<'_>) -> (JobFile, Vec<RecipeDifference>) {
     let mut left_out = Vec::new();
     for key in OF_THE_MOMENT.into_iter().filter(|key| says(old, key)) {
@@ -51,7 +51,7 @@ fn says(file: &JobFile, key: &str) -> bool {
     }
 }
 
-/// One element of an array, or one combination of a sweep, by itself.
+/// Reduces an array or a sweep to one element.
 fn one_element(file: &mut JobFile, element: u32) {
     if let Some(array) = &mut file.array {
         *array = ArraySpec { elements: vec![element], at_most: None };

@@ -1,5 +1,4 @@
-//! How to make a run again: its job file with the code and the data that it had, and what is
-//! different now.
+//! Recipes: the job file that repeats a run with its code and data, and what has changed since.
 
 mod differs;
 mod file;
@@ -21,9 +20,9 @@ use std::sync::Arc;
 
 /// The job file among the artifacts of a run.
 const FILE: &str = "berth/job.yaml";
-/// A job file is no longer than that.
+/// The maximum size of a job file.
 const MOST_BYTES: u64 = 8 << 20;
-/// Ids of runs are longer than numbers of jobs.
+/// Ids of runs are longer than job numbers.
 const LONGEST_NUMBER: usize = 20;
 
 /// A run, its job, or both.
@@ -41,7 +40,7 @@ impl Found {
         of_job.or(of_run).unwrap_or_default()
     }
 
-    /// The data that it had.
+    /// The data of the run.
     fn data(&self) -> Vec<(String, DataRef)> {
         match (&self.job, &self.run) {
             (Some(job), _) => job.data(),
@@ -112,7 +111,7 @@ async fn find(live: &Live<'_>, store: &dyn Store, wanted: &str) -> Result<Found,
         "run" => of_run(live, store, name).await,
         "job" => of_job(live, store, name).await,
         "" if is_number => of_job(live, store, name).await,
-        // The name of a job is none of a run.
+        // `job:` never names a run.
         "" if store.run_head(name).await.is_ok_and(|head| head.is_none()) => {
             of_job(live, store, name).await.map_err(|fault| match fault.0.known_code() {
                 Some(Code::NoSuchJob) => absent(name),
@@ -142,7 +141,7 @@ async fn of_run(live: &Live<'_>, store: &dyn Store, id: &str) -> Result<Found, F
     let (run, experiment) = tracked.ok_or_else(|| absent(id))?;
     let mut job = None;
     if let Some(number) = tag(&run, "berth.job").and_then(|job| job.parse::<JobId>().ok()) {
-        // Anyone who logs can write a tag, so the job must lead back to the run.
+        // Any client can write tags, so check that the job names this run, too.
         let leads_back = |job: &Job| run_id(number, job.row.submitted) == run.id;
         job = live.job(number).await?.filter(|job| job.visible && leads_back(job));
     }
@@ -153,7 +152,7 @@ fn absent(id: &str) -> Fault {
     Fault::not_found("run", id).next("`berth runs` lists runs, and `berth ps --all` jobs")
 }
 
-/// The file that the job was submitted with.
+/// The submitted job file.
 async fn old_file(
     live: &Live<'_>,
     found: &Found,
@@ -200,7 +199,7 @@ fn read(text: &str) -> Result<JobFile, Fault> {
     Ok(parsed.file)
 }
 
-/// The data of a run by what it says of its inputs.
+/// The data of a run, from its inputs.
 fn data_of(run: &Run) -> Vec<(String, DataRef)> {
     let data = run.datasets.iter().filter_map(|input| {
         let source: Value = serde_json::from_str(&input.dataset.source).ok()?;

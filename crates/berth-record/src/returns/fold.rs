@@ -1,20 +1,20 @@
-//! From runs to one row.
+//! Aggregates runs into one row.
 
 use berth_api::wire::{BetterValues, Return};
 use berth_tracker::value;
 
-/// What counts of one run.
+/// The figures of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     pub id: String,
     pub start: i64,
-    /// Nothing while it goes on.
+    /// `None` while it runs.
     pub end: Option<i64>,
-    /// It failed or was killed.
+    /// The run failed or was killed.
     pub failed: bool,
     pub micros: Option<i64>,
     pub gpu_hours: f64,
-    /// The best value of the metric, as it is kept.
+    /// The best value of the metric, as stored.
     pub best: Option<i64>,
     /// When it first reached the goal.
     pub reached: Option<i64>,
@@ -27,7 +27,7 @@ fn is_better(better: BetterValues, value: i64, than: i64) -> bool {
     }
 }
 
-/// The best value, and the run that has it: the first one of several.
+/// The best value and its run. Among equal values, the earliest run.
 pub fn best(runs: &[Facts], better: BetterValues) -> Option<(i64, &str)> {
     let mut found: Option<(i64, &str)> = None;
     for run in runs {
@@ -40,7 +40,7 @@ pub fn best(runs: &[Facts], better: BetterValues) -> Option<(i64, &str)> {
     found
 }
 
-/// One row of runs in the order of their starts. `goal` is as it is kept.
+/// Aggregates runs, ordered by start. `goal` is encoded as stored.
 pub fn row(runs: &[Facts], better: BetterValues, goal: Option<i64>, now: i64) -> Return {
     let first = runs.iter().filter_map(|run| run.reached).min();
     let reached = runs.iter().filter(|run| run.reached.is_some()).count() as u64;
@@ -79,7 +79,7 @@ pub fn row(runs: &[Facts], better: BetterValues, goal: Option<i64>, now: i64) ->
     }
 }
 
-/// What a run had cost at a moment, as if it cost the same all the time.
+/// The cost of a run up to a moment, assuming a constant rate.
 fn until(run: &Facts, at: i64, now: i64) -> i64 {
     let micros = i128::from(run.micros.unwrap_or(0));
     let end = run.end.unwrap_or(now).max(run.start);

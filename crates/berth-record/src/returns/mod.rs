@@ -1,5 +1,5 @@
-//! What the money that runs cost has brought: by experiment or by project, how much was spent until a
-//! metric reached a goal, and how much went to runs that brought nothing.
+//! Cost per result: by experiment or project, the cost until a metric reached a goal, and the cost of runs
+//! that failed or did not improve the metric.
 
 mod fold;
 
@@ -15,18 +15,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What runs of jobs say of themselves.
+/// The tags and metrics of runs that carry cost and project.
 const COST: &str = "berth.cost";
 const GPU_HOURS: &str = "berth.gpu_hours";
 const PROJECT: &str = "berth.project";
 
-/// Runs of one answer.
+/// The maximum number of runs in one answer.
 const MOST_RUNS: usize = 20_000;
-/// Experiments that are looked at.
+/// The maximum number of experiments in one answer.
 const MOST_EXPERIMENTS: usize = 1_000;
-/// Runs that are read at once.
+/// Runs to read at once.
 const PAGE: usize = 250;
-/// How long one answer may take: it reads every point of the metric in all of these runs.
+/// The time limit of one answer. It reads every point of the metric in all of these runs.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// The runs of one row, by their numbers, with their experiments.
@@ -80,7 +80,7 @@ async fn of_team(tracked: &dyn Store, team: String, query: ReturnsQuery) -> Resu
     Ok(Returns { team, by: query.by, metric: query.metric, better, rows, total_micros, notes })
 }
 
-/// The team, if one may read both what its runs logged and what they cost.
+/// The team, if the caller may read both its runs and its cost.
 fn team(caller: &Caller, wanted: Option<&str>) -> Result<String, Fault> {
     let team = wanted.map(ToOwned::to_owned).or_else(|| caller.default_team());
     let team = team.ok_or_else(|| {
@@ -93,7 +93,7 @@ fn team(caller: &Caller, wanted: Option<&str>) -> Result<String, Fault> {
     Ok(team)
 }
 
-/// The experiments of the team that are not deleted, or the one of that name or id.
+/// The active experiments of the team, or the one with this name or id.
 fn experiments(
     tracked: &dyn Store,
     team: &str,
@@ -135,7 +135,7 @@ fn hidden(error: &berth_tracker::Error) -> Fault {
     Fault::new(Code::StoreDown, "what is tracked cannot be read at the moment")
 }
 
-/// All runs of an experiment that are not deleted.
+/// All active runs of an experiment.
 async fn runs(tracked: &dyn Store, experiment: i64, most: usize) -> Result<Vec<Run>, Fault> {
     let (mut found, mut seen) = (Vec::new(), 0);
     loop {
@@ -160,7 +160,7 @@ async fn runs(tracked: &dyn Store, experiment: i64, most: usize) -> Result<Vec<R
     }
 }
 
-/// Without what is not looked at: thousands of runs are kept at once.
+/// Drop the unused fields, because thousands of runs are in memory.
 fn slim(mut run: Run) -> Run {
     run.metrics.retain(|latest| [COST, GPU_HOURS].contains(&&*latest.key));
     run.tags.retain(|(key, _)| key == PROJECT);
@@ -199,7 +199,7 @@ fn better(said: Option<BetterValues>, metric: &str) -> BetterValues {
     })
 }
 
-/// One row, with the best values of its runs and when they reached the goal.
+/// Computes one row from the best values of its runs and the times at which they reached the goal.
 async fn row(
     tracked: &dyn Store,
     group: &mut Group,
@@ -287,7 +287,7 @@ mod tests {
         String::from_utf8(made).unwrap().parse().unwrap()
     }
 
-    /// A run that took a hundred seconds, with its values a second apart.
+    /// A run of a hundred seconds, with one value per second.
     async fn run(store: &TrackingStore, experiment: i64, id: &str, start: i64, values: &[f64]) {
         let new = NewRun {
             id: id.to_owned(),
@@ -337,7 +337,7 @@ mod tests {
         let found = row(&store, &mut group, asked, Some(0.75)).await.unwrap();
         assert_eq!((found.best, found.best_run.as_deref()), (Some(0.92), Some("second")));
         assert_eq!((found.reached, found.per_result_micros), (2, Some(4_000_000)));
-        // The first one reached it after two of its hundred seconds.
+        // The first run reached the goal after two of its hundred seconds.
         assert_eq!(found.until_goal_micros, Some(80_000));
         let found = row(&store, &mut group, asked, None).await.unwrap();
         assert_eq!((found.goal, found.reached), (Some(0.92), 1));

@@ -1,5 +1,4 @@
-//! Brings one run up to date. Each step looks at what is there first, so that doing it again changes
-//! nothing.
+//! Updates one run. Each step is idempotent: it reads the run before it writes.
 
 use super::facts::{End, Facts};
 use super::{place, told};
@@ -9,17 +8,17 @@ use berth_tracker::{
 };
 use serde_json::json;
 
-/// A run that was brought up to date.
+/// An updated run.
 pub struct Brought {
     pub head: RunHead,
     pub run: Run,
 }
 
-/// Makes the run of a job where there is none, and gives it what the job and the server say of it.
+/// Creates the run of a job if it is missing, and updates its status, tags and metrics.
 pub async fn brought(store: &dyn Store, facts: &Facts, now: i64) -> Result<Brought> {
     let head = made(store, facts, now).await?;
     let run = read(store, &head).await?;
-    // A user has deleted it.
+    // A user has deleted the run.
     if run.deleted {
         return Ok(Brought { head, run });
     }
@@ -27,7 +26,7 @@ pub async fn brought(store: &dyn Store, facts: &Facts, now: i64) -> Result<Broug
         let change = RunChange::Update { run: head.clone(), status: Some(status), end, name: None };
         store.write(change).await?;
     }
-    // The run that has ended says so from then on.
+    // Write the end last: it marks the run as complete.
     let tags = told::changed(&run, told::of_job(facts));
     if !tags.is_empty() {
         log(store, &head, Vec::new(), tags).await?;
@@ -35,7 +34,7 @@ pub async fn brought(store: &dyn Store, facts: &Facts, now: i64) -> Result<Broug
     Ok(Brought { head, run })
 }
 
-/// The run of a job, made where there is none.
+/// Gets or creates the run of a job.
 pub async fn made(store: &dyn Store, facts: &Facts, now: i64) -> Result<RunHead> {
     let head = match store.run_head(&facts.run).await? {
         Some(head) => head,
@@ -60,7 +59,7 @@ async fn create(store: &dyn Store, facts: &Facts, now: i64) -> Result<RunHead> {
         tags: told::at_start(facts),
     };
     match store.write(RunChange::Create(new)).await {
-        // The job itself may have asked for it at the same moment.
+        // A request of the job may have created it at the same time.
         Err(error) if error.code != Code::AlreadyExists => return Err(error),
         Err(_) | Ok(()) => {}
     }
@@ -68,7 +67,7 @@ async fn create(store: &dyn Store, facts: &Facts, now: i64) -> Result<RunHead> {
     head.ok_or_else(|| Error::internal("the run of a job was not made"))
 }
 
-/// What a run gets besides its row. A script that was faster keeps what it has logged.
+/// Writes params, tags and inputs of a new run. Values that the script has already logged take precedence.
 async fn finish_making(store: &dyn Store, facts: &Facts, head: &RunHead) -> Result<()> {
     for params in facts.params.chunks(limits::PARAMS_PER_BATCH) {
         let params = params.to_vec();
@@ -106,8 +105,8 @@ fn input(mounted: &super::facts::Mounted) -> Input {
     Input { dataset, tags: vec![("mlflow.data.context".to_owned(), "data".to_owned())] }
 }
 
-/// The status that a run gets now, with its end. A script may end its run before its job ends, and
-/// nothing opens it again but another attempt.
+/// The new status of a run, and its end. A script may end its run before its job ends. Only another
+/// attempt reopens the run.
 fn status(run: &Run, facts: &Facts) -> Option<(Status, Option<i64>)> {
     let is = |status: Status| run.status == status.word();
     match &facts.end {
@@ -117,7 +116,9 @@ fn status(run: &Run, facts: &Facts) -> Option<(Status, Option<i64>)> {
                 JobState::Cancelled => Status::Killed,
                 _ => Status::Failed,
             };
-            told::tag(run, told::END).is_none().then_some((status, Some(at.0)))
+            // A script may have written such a tag itself.
+            let is_told = told::tag(run, told::END) == Some(state.as_str());
+            (!is_told).then_some((status, Some(at.0)))
         }
         None if facts.runs => {
             let attempts = facts.attempts.to_string();
@@ -129,8 +130,8 @@ fn status(run: &Run, facts: &Facts) -> Option<(Status, Option<i64>)> {
     }
 }
 
-/// Moves the run of a job to another experiment of its team, unless something but Berth has logged to
-/// it. Gives the experiment that it was in.
+/// Moves the run of a job to another experiment of its team, unless another client has logged to it.
+/// Returns the former experiment.
 pub async fn moved(store: &dyn Store, facts: &Facts, to: i64) -> Result<Option<i64>> {
     let Some(head) = store.run_head(&facts.run).await? else { return Ok(None) };
     let fits = |to: &berth_tracker::Experiment| to.team == facts.team && !to.deleted;

@@ -1,4 +1,4 @@
-//! What of a job its run shows.
+//! The facts of a job that its run shows.
 
 use berth_code::Origin;
 use berth_engine::Detail;
@@ -9,9 +9,9 @@ use berth_store::{JobRow, LeaseRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// The longest command that a tag shows.
+/// The maximum length of a command in a tag.
 const COMMAND: usize = 500;
-/// Nodes that a tag names.
+/// The maximum number of nodes in a tag.
 const MOST_NODES: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,42 +23,42 @@ pub struct Facts {
     pub user: String,
     pub team: String,
     pub project: String,
-    /// The name of its experiment; nothing for the default one of the team.
+    /// The name of its experiment; `None` for the default experiment of the team.
     pub experiment: Option<String>,
-    /// The number of its experiment, where the job names one for the client of MLflow.
+    /// The number of its experiment, from `MLFLOW_EXPERIMENT_ID` in the job file.
     pub experiment_no: Option<i64>,
-    /// Nothing while it has not ended.
+    /// `None` until it has ended.
     pub end: Option<End>,
-    /// It holds what it runs on.
+    /// Whether it holds leases.
     pub runs: bool,
     pub started: Option<Time>,
     pub attempts: u32,
     pub leases: usize,
-    /// Of its newest attempt.
+    /// The start of its newest attempt.
     pub nodes: Vec<String>,
     pub gpus: Option<String>,
     pub command: String,
     pub image: Option<String>,
     pub code: Option<CodeId>,
-    /// Where the code comes from, while a run is made.
+    /// The origin of the code. Only set for a new run.
     pub origin: Option<Origin>,
     pub checkpoint: Option<String>,
-    /// Where its Python is, as far as its file says so.
+    /// The folders of its Python, if the job file sets them.
     pub venv: Option<PathBuf>,
     pub path: Option<String>,
     /// Values of its sweep.
     pub params: Vec<(String, String)>,
-    /// Where each version of data is, by its name and its hash.
+    /// The mounted versions of data, each with its path and hash.
     pub data: Vec<Mounted>,
-    /// The job file as it was submitted.
+    /// The submitted job file.
     pub file: String,
-    /// What it costs so far, in millionths of a dollar.
+    /// Its cost so far, in millionths of a dollar.
     pub cost_micros: i64,
     /// Milliseconds of one whole GPU.
     pub gpu_ms: i64,
 }
 
-/// How a job has ended.
+/// The end of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub state: JobState,
@@ -83,7 +83,7 @@ impl Facts {
         let detail: Option<Detail> = serde_json::from_str(&row.detail).ok();
         let run = detail.as_ref().and_then(|detail| detail.workload.run().cloned());
         let mut facts = Facts::read(&row, run.as_deref(), &leases, now);
-        // What its setup has made is first in its `PATH`.
+        // The setup comes first in the `PATH` of the job.
         let setup = run.and_then(|run| service.host.setup_of(&row.team, &row.user, &run));
         facts.venv = setup.or(facts.venv);
         let newest = leases.iter().map(|lease| lease.id.attempt).max();
@@ -93,7 +93,7 @@ impl Facts {
         if let Some(live) = core.jobs.get(&job) {
             facts.cost_micros = core.cost(live, now).0;
         }
-        // A node that has gone meanwhile leaves the run with the tag that it has.
+        // If a node was removed meanwhile, the run keeps its tag.
         facts.gpus = gpus(newest.iter().flat_map(|lease| {
             let slices = live::slices(&lease.slices).into_iter();
             slices.filter_map(|slice| core.state.gpu_model(&lease.node, slice.gpu))

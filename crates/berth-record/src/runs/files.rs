@@ -1,30 +1,47 @@
-//! What a job ran with, as files among the artifacts of its run.
+//! Writes the job file, the diff and the packages into the artifacts of the run.
 
+use super::book::{Runs, now};
 use super::facts::Facts;
 use super::{code, packages};
+use berth_model::{Span, Time};
 use berth_service::artifacts::{self, ArtifactPath};
 use berth_service::{Caller, Fault, Service};
 use berth_tracker::RunHead;
 use bytes::Bytes;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const JOB: &str = "job.yaml";
 const DIFF: &str = "code.diff";
 const PACKAGES: &str = "packages.txt";
 const ALL: [&str; 3] = [JOB, DIFF, PACKAGES];
-/// A bucket that does not answer delays no other run for longer.
+/// The time limit, so that an unreachable bucket does not delay other runs.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// For so long, it is not asked again.
+const REST: Span = Span::mins(5);
 
-/// Writes those that are not there. A run is whole without them: a team that keeps all it may has none.
-pub async fn written(service: &Service, facts: &Facts, head: &RunHead) {
+/// Writes missing files. A run is complete without them, because the quota of the team may be used up.
+/// Gives when to try again, where that could help.
+pub async fn written(runs: &Runs, facts: &Facts, head: &RunHead) -> Option<Time> {
+    let rests_until = runs.files_rest.load(Ordering::Relaxed);
+    if now() < rests_until {
+        return Some(Time(rests_until));
+    }
+    let service = &runs.service;
     let written = tokio::time::timeout(PATIENCE, write(service, facts, head.experiment));
     match written.await {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => None,
         Ok(Err(fault)) => {
             let why = fault.0.detail.clone();
             tracing::warn!(run = facts.run, why, "what a job ran with is not among its artifacts");
+            fault.is_transient().then(|| Time(now()) + REST)
         }
-        Err(_) => tracing::warn!(run = facts.run, "the store of objects does not answer in time"),
+        Err(_) => {
+            tracing::warn!(run = facts.run, "the store of objects does not answer in time");
+            let until = Time(now()) + REST;
+            runs.files_rest.store(until.0, Ordering::Relaxed);
+            Some(until)
+        }
     }
 }
 
@@ -51,7 +68,7 @@ async fn content(service: &Service, facts: &Facts, name: &str) -> Option<Bytes> 
     (!text.is_empty()).then(|| Bytes::from(text))
 }
 
-/// The run has moved to another experiment: its files are written there, and taken away here.
+/// Moves the files after the run has moved to another experiment.
 pub async fn moved(service: &Service, facts: &Facts, from: i64, to: i64) {
     let caller = Caller::of_record(service, &facts.user, &facts.team);
     for name in ALL {

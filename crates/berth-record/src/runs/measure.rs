@@ -1,4 +1,4 @@
-//! What a job has used, as metrics of its run: one point of each, and a newer one when it changes.
+//! Writes the usage of a job as metrics of its run. Adds a point when a value changes.
 
 use super::facts::Facts;
 use berth_api::wire;
@@ -6,22 +6,22 @@ use berth_service::{Fault, Service, figures};
 use berth_tracker::{Metric, Point, Result, Run, RunChange, RunHead, Store, value};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
-/// Millijoules of a kilowatt-hour.
+/// Millijoules in a kilowatt-hour.
 const MJ_PER_KWH: f64 = 3_600_000_000.0;
 const UTILIZATION: &str = "utilization";
 
-/// What there is to write, by key.
+/// The points to write, by key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Used {
     pub cost: f64,
     pub gpu_hours: f64,
     pub energy_kwh: Option<f64>,
-    /// The mean share of the GPUs that was in use, from 0 to 1.
+    /// The mean utilization of the GPUs, from 0 to 1.
     pub gpu_use: Option<f64>,
 }
 
-/// The same figures that `berth describe`, `berth cost` and `berth figures` show. Those of GPUs are
-/// read from the database, so they are for jobs that have ended.
+/// The figures of `berth describe`, `berth cost` and `berth figures`. Reads the figures of GPUs from the
+/// database, so only for ended jobs.
 #[expect(clippy::cast_precision_loss, reason = "metrics are floats")]
 pub async fn used(service: &Service, facts: &Facts) -> std::result::Result<Used, Fault> {
     let Some(job) = facts.job else { return Ok(Used::default()) };
@@ -38,7 +38,7 @@ pub async fn used(service: &Service, facts: &Facts) -> std::result::Result<Used,
     })
 }
 
-/// Weighted by how long each GPU was held.
+/// The mean, weighted by how long the job held each GPU.
 #[expect(clippy::cast_precision_loss, reason = "metrics are floats")]
 async fn gpu_use(service: &Service, job: berth_model::JobId) -> Option<f64> {
     let query = wire::FigureQuery { figure: Some(UTILIZATION.to_owned()), ..Default::default() };
@@ -57,7 +57,7 @@ async fn gpu_use(service: &Service, job: berth_model::JobId) -> Option<f64> {
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// Writes what is new.
+/// Writes the changed values.
 pub async fn write(
     store: &dyn Store,
     head: &RunHead,
@@ -78,8 +78,8 @@ pub async fn write(
     let newer = |(key, number): (&str, Option<f64>)| {
         let (value, before) = (value::encode(number?), latest(key));
         let is_new = before.is_none_or(|point| point.value != value);
-        // Later than the point before it, so that it is the newest one.
-        let timestamp = before.map_or(now, |point| now.max(point.timestamp + 1));
+        // After the time of the previous point, so that this is the newest.
+        let timestamp = before.map_or(now, |point| now.max(point.timestamp.saturating_add(1)));
         let point = Point { step: 0, timestamp, value };
         is_new.then(|| Metric { key: key.to_owned(), point, model: None })
     };

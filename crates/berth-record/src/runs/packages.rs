@@ -1,36 +1,40 @@
-//! The Python packages that a job finds on this machine: names and versions from the folders
-//! `NAME-VERSION.dist-info` beside the interpreter that its `PATH` leads to. No program is run.
+//! Lists the Python packages of a job on this machine: names and versions from the folders
+//! `NAME-VERSION.dist-info` of the interpreter in its `PATH`. It does not run any program of the user.
 
 use super::facts::Facts;
 use berth_service::Service;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
-/// Folders of `PATH` that are looked at, and packages that are listed.
+/// The maximum number of `PATH` folders to search, and of packages to list.
 const MOST_FOLDERS: usize = 64;
 const MOST_PACKAGES: usize = 10_000;
 const ENDING: &str = ".dist-info";
-/// A folder on a disk that does not answer holds one thread of the server, and no more.
-static LOOKS: AtomicBool = AtomicBool::new(false);
+/// An unresponsive disk may block one thread of the server, but not more.
+static TURN: Semaphore = Semaphore::const_new(1);
+/// How long other jobs wait for their turns.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One package a line, as `pip freeze` writes them; nothing where none are found.
+/// One package per line, like `pip freeze`; `None` if there are no packages.
 pub async fn of(service: &Service, facts: &Facts) -> Option<String> {
     if service.host.runs_containers() || facts.image.is_some() {
         return None;
     }
-    if LOOKS.swap(true, Ordering::AcqRel) {
-        return None;
-    }
     let (venv, path) = (facts.venv.clone(), facts.path.clone());
-    let found = tokio::task::spawn_blocking(move || {
-        let path = path.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
-        let found = packages(venv.as_deref(), &path);
-        LOOKS.store(false, Ordering::Release);
-        found
-    });
-    found.await.ok().flatten()
+    let look = async move {
+        let turn = TURN.acquire().await.ok()?;
+        let found = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let path = path.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+            packages(venv.as_deref(), &path)
+        });
+        found.await.ok().flatten()
+    };
+    timeout(PATIENCE, look).await.ok().flatten()
 }
 
 fn packages(venv: Option<&Path>, path: &str) -> Option<String> {

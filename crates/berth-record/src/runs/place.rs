@@ -1,4 +1,4 @@
-//! The experiment of a run.
+//! Finds or creates the experiment of a run.
 
 use super::facts::Facts;
 use berth_tracker::{
@@ -8,7 +8,7 @@ use berth_tracker::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// The server, in the team of a job and in the name of its user.
+/// The server as actor: in the team of a job, on behalf of its user.
 struct Keeper<'a>(&'a Facts);
 
 impl Actor for Keeper<'_> {
@@ -24,14 +24,14 @@ impl Actor for Keeper<'_> {
     fn is_team(&self, name: &str) -> bool {
         name == self.0.team
     }
-    /// Making experiments reads no files.
+    /// This actor only creates experiments, which needs no files.
     fn files<'a>(&'a self, _: &'a str) -> Fut<'a, Vec<File>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
 
-/// The experiment that the run of a job is made in, which is made with the first run. Where it cannot
-/// be had, such as one that was deleted, it is the default one of the team.
+/// Gets or creates the experiment for the run of a job. If that fails, for example because the experiment
+/// is deleted, uses the default experiment of the team.
 pub async fn experiment(store: &dyn Store, facts: &Facts, now: i64) -> Result<Arc<Experiment>> {
     let numbered = facts.experiment_no.and_then(|no| store.experiment(no));
     if let Some(found) = numbered.filter(|found| found.team == facts.team && !found.deleted) {
@@ -63,7 +63,7 @@ async fn named(
         let body = json!({ "name": name }).to_string();
         let path = "2.0/mlflow/experiments/create";
         let made = ask(store, facts, "POST", path, "", body.as_bytes(), now).await;
-        // Another run may have made it at the same moment.
+        // Another run may have created it at the same time.
         if let Err(error) = made
             && there().is_none()
         {

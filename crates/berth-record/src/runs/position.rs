@@ -1,4 +1,4 @@
-//! How far the follower has got, kept in the database of the jobs: a backup has both together.
+//! The position of the follower, stored in the database of the jobs so that a backup has both.
 
 use berth_engine::Write;
 use berth_model::{JobId, Time};
@@ -7,26 +7,26 @@ use berth_store::{Batch, SettingRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The setting that has it.
+/// The key of the setting.
 const NAME: &str = "record.runs";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Position {
-    /// The last event that was followed.
+    /// The last processed event.
     pub seq: u64,
-    /// Jobs whose runs could not be brought up to date, and when that is tried again.
+    /// Jobs whose update failed, and the time of the next attempt.
     #[serde(default)]
     pub again: BTreeMap<JobId, Time>,
 }
 
 impl Position {
-    /// Where an earlier server has stopped; nothing where none has kept runs.
+    /// The stored position; `None` if no server has kept runs before.
     pub async fn load(service: &Service) -> berth_store::Result<Option<Position>> {
         let row = service.store.get::<SettingRow>(NAME).await?;
         Ok(row.and_then(|row| serde_json::from_str(&row.value).ok()))
     }
 
-    /// It is durable then.
+    /// Durable when this returns.
     pub async fn save(&self, service: &Service) -> Result<(), Fault> {
         let value = serde_json::to_string(self).expect("numbers are JSON");
         let mut documents = Batch::default();

@@ -1,16 +1,16 @@
-//! What the tags of a run tell of its job.
+//! The tags of a run that describe its job.
 
 use super::facts::Facts;
 use berth_tracker::{Run, limits};
 
-/// How often the job was started. It is written last: a run without it is not whole.
+/// How often the job was started. Berth writes it last: a run without it is incomplete.
 pub const ATTEMPTS: &str = "berth.attempts";
-/// How the job ended. A run that has it is left alone.
+/// How the job ended. Berth does not change a run that has it.
 pub const END: &str = "berth.end";
-/// What the data sets are called that the server has mounted.
+/// The context of data sets that the server has mounted.
 pub const SOURCE: &str = "berth";
 const OURS: &str = "berth.";
-/// Tags of MLflow that a run is made with.
+/// MLflow's tags of a new run.
 const MADE_WITH: [&str; 5] = [
     "mlflow.runName",
     "mlflow.user",
@@ -19,7 +19,7 @@ const MADE_WITH: [&str; 5] = [
     "mlflow.source.git.commit",
 ];
 
-/// Those that a run is made with, and that belong to the script from then on.
+/// Tags of a new run that the script may change later.
 pub fn at_start(facts: &Facts) -> Vec<(String, String)> {
     let commit = facts.origin.as_ref().map(|origin| origin.commit.clone());
     let dirty = facts.origin.as_ref().map(|origin| origin.dirty.to_string());
@@ -35,7 +35,7 @@ pub fn at_start(facts: &Facts) -> Vec<(String, String)> {
     kept(all)
 }
 
-/// Those that follow the job.
+/// Tags that Berth updates with the job.
 pub fn of_job(facts: &Facts) -> Vec<(String, String)> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut all = vec![
@@ -55,7 +55,7 @@ pub fn of_job(facts: &Facts) -> Vec<(String, String)> {
     kept(all)
 }
 
-/// Those of them that a run has not, or has otherwise.
+/// The tags that are missing or different.
 pub fn changed(run: &Run, wanted: Vec<(String, String)>) -> Vec<(String, String)> {
     wanted.into_iter().filter(|(key, value)| tag(run, key) != Some(value.as_str())).collect()
 }
@@ -64,7 +64,7 @@ pub fn tag<'a>(run: &'a Run, wanted: &str) -> Option<&'a str> {
     run.tags.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.as_str())
 }
 
-/// Whether nothing but what Berth writes has been logged to a run.
+/// Whether only Berth has logged to a run.
 pub fn is_untouched(run: &Run, facts: &Facts) -> bool {
     let own_tag = |key: &str| key.starts_with(OURS) || MADE_WITH.contains(&key);
     run.metrics.iter().all(|latest| latest.key.starts_with(OURS))
@@ -76,7 +76,7 @@ pub fn is_untouched(run: &Run, facts: &Facts) -> bool {
 
 fn kept<'a>(all: impl IntoIterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
     let has_value = all.into_iter().filter(|(_, value)| !value.is_empty());
-    // No text that a database refuses.
+    // Replace characters that a database refuses.
     let fit = |value: String| limits::cut(value.replace('\0', " "), limits::TAG_VALUE);
     has_value.map(|(key, value)| (key.to_owned(), fit(value))).collect()
 }

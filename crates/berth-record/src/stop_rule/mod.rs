@@ -1,8 +1,8 @@
-//! Jobs that stop when a metric says so.
+//! Stops jobs whose metrics meet a `stop_when` rule.
 //!
-//! The server follows the tracked runs of running jobs that have rules, and ends a job whose rule is
-//! met. It keeps nothing of its own: what a rule has seen is folded from the points of its metric, so
-//! a server that starts again comes to the same.
+//! The server follows the tracked runs of running jobs with rules, and ends a job whose rule is met. It
+//! stores no state: it folds the state of a rule from the points of its metric, so a restarted server
+//! reaches the same state.
 
 mod progress;
 mod saved;
@@ -25,19 +25,19 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-/// The tag of a run whose job was ended by a rule: the rule.
+/// The tag with the rule that ended the job.
 pub const STOPPED_BY: &str = "berth.stopped_by";
 
 const LOOK: Duration = Duration::from_secs(2);
-/// Jobs of one look. The next look goes on with the others.
+/// Jobs in one pass. The next pass continues with the others.
 const MOST_JOBS: usize = 1_000;
-/// Points of one rule in one look. A rule is judged when it has seen all points.
+/// Points of one rule in one pass. Berth evaluates a rule after it has read all points.
 const MOST_POINTS: usize = 50_000;
 const PAGE: usize = 5_000;
-/// Leases of a job that are looked at for how long it has run.
+/// The maximum number of leases to read for the running time of a job.
 const MOST_LEASES: u32 = 10_000;
 
-/// Follows the runs of jobs that have rules, and ends the jobs whose rules are met.
+/// Follows the runs of jobs with rules, and ends jobs whose rules are met.
 pub fn begin(service: Service, tracked: Arc<dyn Store>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut news = service.engine.listen(None);
@@ -69,7 +69,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// Nothing where the job has no rules, does not run, or is being ended.
+    /// `None` if the job has no rules, does not run, or is stopping.
     fn of(live: &LiveJob) -> Option<Followed> {
         let rules = &live.detail.workload.run()?.stop_when;
         if rules.is_empty() || live.leases.is_empty() || live.detail.early.is_some() {
@@ -84,12 +84,12 @@ struct Follower {
     service: Service,
     tracked: Arc<dyn Store>,
     followed: BTreeMap<JobId, Followed>,
-    /// Where the next look goes on, if the last one did not reach the end.
+    /// Where the next pass continues.
     next: Option<JobId>,
 }
 
 impl Follower {
-    /// Looks at all jobs: at the start, and after news were missed.
+    /// Checks all jobs: at the start, and after missed notifications.
     fn find_all(&mut self) {
         let core = self.service.engine.core();
         let all = core.jobs.iter().filter_map(|(id, live)| Some((*id, Followed::of(live)?)));
@@ -130,7 +130,7 @@ impl Follower {
         let Some(followed) = self.followed.get_mut(&id) else { return };
         let head = match self.tracked.run_head(&followed.run).await {
             Ok(Some(head)) => head,
-            // Nothing is tracked yet.
+            // The run does not exist yet.
             Ok(None) => return,
             Err(error) => return tracing::warn!(%error, job = %id, "its run cannot be read"),
         };
@@ -151,12 +151,12 @@ impl Follower {
         }
     }
 
-    /// Whether a job has run for so long, over all its attempts.
+    /// Whether the job has run that long, over all attempts.
     async fn has_run(&self, id: JobId, after: Option<Span>) -> bool {
         let Some(after) = after else { return true };
         let now = clock::now();
         let began = self.service.engine.core().jobs.get(&id).and_then(|live| live.row.started);
-        // The store is asked only about a job that may have run for so long.
+        // Skip the query if the job cannot have run that long.
         let Some(began) = began.filter(|began| now - *began >= after) else { return false };
         let filter =
             LeaseFilter { from: began, to: now, node: None, job: Some(id), teams: Vec::new() };
@@ -185,11 +185,11 @@ impl Follower {
                 self.followed.remove(&id);
                 self.tag(id, head, rule).await;
             }
-            // It ended or was stopped just now.
+            // The job has just ended or been stopped.
             Err(fault) if fault.0.known_code() == Some(Code::WrongState) => {
                 self.followed.remove(&id);
             }
-            // The next look tries again.
+            // The next pass retries.
             Err(fault) => {
                 tracing::warn!(error = fault.0.detail, job = %id, "a rule could not end it");
             }
@@ -206,7 +206,7 @@ impl Follower {
     }
 }
 
-/// Takes in the points behind the last one. Whether that was all of them.
+/// Reads the points after the last one. Returns whether these were all.
 async fn catch_up(
     tracked: &dyn Store,
     run: &RunHead,
@@ -224,7 +224,7 @@ async fn catch_up(
     Ok(false)
 }
 
-/// How long the first task of a job has run, from the leases of all tasks.
+/// The running time of the first task, from the leases of all tasks.
 fn run_time(leases: impl Iterator<Item = (u32, Option<Time>, Option<Time>)>, now: Time) -> Span {
     let first = leases.filter(|(task, ..)| *task == 0);
     let ran = first.filter_map(|(_, started, closed)| Some(closed.unwrap_or(now) - started?));
@@ -241,7 +241,7 @@ mod tests {
         let leases = [
             (0, at(0), at(10)),
             (1, at(0), at(10)),
-            // It was lost before it started.
+            // The lease was lost before its task started.
             (0, None, at(20)),
             (0, at(60), None),
         ];

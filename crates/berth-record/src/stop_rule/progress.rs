@@ -1,4 +1,4 @@
-//! How far a rule is from being met, folded from the points of its metric.
+//! The progress of a rule, folded from the points of its metric.
 
 use berth_model::run::{Better, StopRule, StopWhen};
 use berth_tracker::{Point, value};
@@ -10,10 +10,10 @@ pub struct Seen {
     pub step: i64,
 }
 
-/// What the points looked at so far say. The same points in any pieces give the same.
+/// The state after the points so far. The batches of points do not matter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
-    /// The step and the time of the last point that was looked at.
+    /// The step and time of the last point.
     pub last: Option<(i64, i64)>,
     newest: Option<Seen>,
     /// The best number. NaN is never the best.
@@ -23,7 +23,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Takes in the next points, in the order of steps and times.
+    /// Folds the next points, ordered by step and time.
     pub fn take(&mut self, rule: &StopRule, points: &[Point]) {
         for point in points {
             self.take_one(rule, point);
@@ -34,8 +34,8 @@ impl Progress {
         let before = self.last.replace((point.step, point.timestamp));
         let seen = Seen { value: value::decode(point.value), step: point.step };
         self.newest = Some(seen);
-        // A job that goes on from a checkpoint evaluates some steps once more. Clients that name no
-        // step log everything at 0.
+        // A job that resumes from a checkpoint evaluates some steps again. Clients without steps log
+        // everything at step 0.
         if before.is_some_and(|(step, _)| step == point.step && step != 0) {
             return;
         }
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Whether the rule is met, but for how long the job has to run before.
+    /// Whether the rule is met, regardless of the minimum running time.
     pub fn is_met(&self, rule: &StopRule) -> bool {
         let newest = self.newest.map_or(f64::NAN, |seen| seen.value);
         match &rule.when {
@@ -72,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// What the metric has come to, in words.
+    /// Describes the state of the metric.
     pub fn words(&self, rule: &StopRule) -> String {
         let at = |what: &str, seen: Seen| match seen.step {
             0 => format!("{what} {}", number(seen.value)),
@@ -95,7 +95,7 @@ fn is_better(better: Better, value: f64, than: f64, by: f64) -> bool {
     }
 }
 
-/// As many digits as tell two results apart.
+/// Enough digits to tell two results apart.
 fn number(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();

@@ -1,17 +1,17 @@
-//! What the early end of a job saves, in words.
+//! Describes the savings of an early end.
 
 use berth_engine::{Core, LiveJob};
 use berth_ledger::cost::cumulative;
 use berth_model::{JobKind, Micros, Milli, Span, Time};
 
-/// A job that is allowed to run for longer has no end that could be brought forward.
+/// For a job with a longer time limit, the savings would be meaningless.
 const NO_END: Span = Span::days(365);
 
-/// What a running job would have used up to its time limit.
+/// The usage of a running job from now to its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Saved {
     pub gpus: Milli,
-    /// Nothing where its end is not known.
+    /// `None` without a time limit.
     pub left: Option<Span>,
     pub money: Option<Micros>,
 }
@@ -50,12 +50,12 @@ impl Saved {
     }
 }
 
-/// Without what is less than a second.
+/// Drops fractions of a second.
 fn whole(left: Span) -> Span {
     Span::secs(left.0 / 1_000)
 }
 
-/// Tenths of GPU-hours, or minutes where there are fewer.
+/// Tenths of GPU-hours; for small amounts, minutes.
 fn gpu_hours(gpus: Milli, left: Span) -> String {
     let gpu_ms = i128::from(gpus.0) * i128::from(left.0) / 1_000;
     let tenths = (gpu_ms + 180_000) / 360_000;

@@ -1,4 +1,4 @@
-//! Runs in a real store, brought up to date from facts of jobs.
+//! Updates runs in a real store from facts of jobs.
 
 use super::*;
 use crate::runs::facts::Mounted;
@@ -22,7 +22,7 @@ async fn place() -> Place {
     Place { store, _folder: folder }
 }
 
-/// A job that runs for the first time.
+/// A job in its first attempt.
 fn facts() -> Facts {
     Facts {
         job: Some(JobId::new(17)),
@@ -167,7 +167,7 @@ async fn what_a_script_says_of_its_run_stays_until_its_job_ends() {
     assert_eq!((&*run.status, &*run.name), ("FINISHED", "mine"));
     let over = now_is(&store, &ended(JobState::Failed)).await;
     assert_eq!((&*over.status, over.end, &*over.name), ("FAILED", Some(9_000), "mine"));
-    // Whoever adds to it later is not disturbed.
+    // Berth does not overwrite what a script adds later.
     store.write(finished(Status::Running)).await.unwrap();
     assert_eq!(now_is(&store, &ended(JobState::Failed)).await.status, "RUNNING");
     store.close().await;
@@ -218,9 +218,38 @@ async fn figures_are_points_that_are_written_when_they_change() {
     };
     assert_eq!(write(2.0, 10).await, (2.0, 2));
     assert_eq!(write(2.0, 20).await, (2.0, 2));
-    // Less than before, at the same moment, is the newest all the same.
+    // A lower value at the same time still becomes the newest.
     assert_eq!(write(1.0, 10).await, (1.0, 2));
     let query = berth_tracker::HistoryQuery { run: &head, key: "berth.cost", offset: 0, limit: 10 };
     assert_eq!(store.history(query).await.unwrap().len(), 2);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_script_that_writes_the_tag_of_an_end_does_not_keep_its_run_running() {
+    let Place { store, _folder } = place().await;
+    let run = brought(&store, &facts(), 5_000).await.unwrap().head;
+    let tags = vec![(told::END.to_owned(), "early".to_owned())];
+    let log = RunChange::Log { run, metrics: Vec::new(), params: Vec::new(), tags };
+    store.write(log).await.unwrap();
+    let over = now_is(&store, &ended(JobState::Failed)).await;
+    assert_eq!((&*over.status, tag(&over, told::END)), ("FAILED", Some("failed")));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn figures_are_written_beside_a_point_of_the_end_of_time() {
+    let Place { store, _folder } = place().await;
+    let head = brought(&store, &facts(), 5_000).await.unwrap().head;
+    let point = Point { step: 0, timestamp: i64::MAX, value: value::encode(9.0) };
+    let metrics = vec![Metric { key: "berth.cost".to_owned(), point, model: None }];
+    let (run, params, tags) = (head.clone(), Vec::new(), Vec::new());
+    store.write(RunChange::Log { run, metrics, params, tags }).await.unwrap();
+    let run = read(&store, &head).await.unwrap();
+    let used = Used { cost: 2.0, gpu_hours: 1.5, energy_kwh: None, gpu_use: None };
+    measure::write(&store, &head, &run, &used, 10).await.unwrap();
+    let run = read(&store, &head).await.unwrap();
+    let hours = run.metrics.iter().find(|latest| &*latest.key == "berth.gpu_hours").unwrap();
+    assert_eq!(hours.point.timestamp, 10);
     store.close().await;
 }
