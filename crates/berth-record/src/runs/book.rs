@@ -1,4 +1,4 @@
-//! The runs of all jobs, for whatever needs one.
+//! The runs of all jobs.
 
 use super::facts::Facts;
 use super::{bring, code, files};
@@ -6,10 +6,10 @@ use berth_model::JobId;
 use berth_service::Service;
 use berth_tracker::{Error, RunHead, Store};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Jobs that are known to have a run.
+/// The size of the cache of jobs that have a run.
 const MOST_KNOWN: usize = 10_000;
 
 /// Cheap to clone.
@@ -17,30 +17,32 @@ const MOST_KNOWN: usize = 10_000;
 pub struct Runs {
     pub(super) service: Service,
     pub(super) store: Arc<dyn Store>,
-    /// The ids of the runs of jobs that have one.
+    /// The ids of runs that exist.
     known: Arc<Mutex<BTreeMap<JobId, Arc<str>>>>,
     pub(super) failures: Arc<AtomicU64>,
     pub(super) behind: Arc<AtomicU64>,
+    /// Until then, no files are written: the store of objects did not answer.
+    pub(super) files_rest: Arc<AtomicI64>,
 }
 
 impl Runs {
     pub fn new(service: Service, store: Arc<dyn Store>) -> Runs {
         let (failures, behind) = (Arc::default(), Arc::default());
-        Runs { service, store, known: Arc::default(), failures, behind }
+        let (known, files_rest) = (Arc::default(), Arc::default());
+        Runs { service, store, known, failures, behind, files_rest }
     }
 
-    /// How often a run could not be brought up to date.
+    /// How often the update of a run failed.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Jobs whose runs are behind them, because that failed.
+    /// Jobs whose runs are out of date because an update failed.
     pub fn behind(&self) -> u64 {
         self.behind.load(Ordering::Relaxed)
     }
 
-    /// Makes the run of a job that asks for something by the token of its own: it may ask before the
-    /// follower has got there.
+    /// Creates the run of a job at its first request, which may come before the follower creates it.
     pub async fn prepare(&self, job: JobId) -> Result<Option<RunHead>, Error> {
         let known = self.known().get(&job).cloned();
         if let Some(run) = known {
@@ -52,8 +54,8 @@ impl Runs {
         Ok(Some(head))
     }
 
-    /// The script of a job has chosen an experiment, as `mlflow.set_experiment` does: the run of the
-    /// job goes there, unless the script has logged to it.
+    /// Moves the run of a job to the experiment that its script sets, for example by
+    /// `mlflow.set_experiment`, unless the script has logged to the run.
     pub async fn chose(&self, job: JobId, experiment: i64) -> Result<(), Error> {
         let Some(facts) = self.facts(job).await? else { return Ok(()) };
         let from = bring::moved(&*self.store, &facts, experiment).await?;
@@ -63,18 +65,18 @@ impl Runs {
         Ok(())
     }
 
-    /// What of a job its run shows; nothing where there is no such job.
+    /// The facts of a job for its run; `None` if the job does not exist.
     pub(super) async fn facts(&self, job: JobId) -> Result<Option<Facts>, Error> {
         let found = Facts::of(&self.service, job).await;
         let mut found = found.map_err(|fault| Error::internal(fault.0.detail.clone()))?;
-        // Only a run that is made is told.
+        // Only a new run needs the origin of its code.
         if let Some(facts) = found.as_mut().filter(|_| !self.known().contains_key(&job)) {
             facts.origin = code::origin(&self.service, facts).await;
         }
         Ok(found)
     }
 
-    /// The job has a run.
+    /// Remembers that the job has a run.
     pub(super) fn remember(&self, job: JobId, run: &str) {
         let mut known = self.known();
         if known.len() >= MOST_KNOWN {

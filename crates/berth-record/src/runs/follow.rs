@@ -1,48 +1,51 @@
-//! Follows the log of events, and brings the run of each job up to date that an event is about.
+//! Follows the event log, and updates the run of each job that an event concerns.
 
 use super::book::{Runs, now};
+use super::due::Due;
 use super::position::Position;
 use super::{bring, checkpoint, files, measure};
 use berth_engine::{Heard, clock};
-use berth_model::{Decision, Event, JobId, Span, Time};
+use berth_model::{Decision, Event, JobId, Span, Stamped, Time};
 use berth_service::Fault;
-use berth_store::JobFilter;
+use berth_store::{JobFilter, JobRow};
 use berth_tracker::Error;
-use futures_util::stream::{self, StreamExt};
-use std::collections::{BTreeMap, BTreeSet};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// Events that are read at a time.
+/// Events to read at once.
 const PAGE: u32 = 500;
-/// Jobs that are looked at at once.
+/// Jobs to update at once.
 const AT_ONCE: usize = 16;
-/// Elements of an array that are read at a time.
+/// Elements of an array to read at once.
 const ELEMENTS: u32 = 500;
-/// Without news, another look after so long.
+/// The poll interval without a notification.
 const LOOK: Duration = Duration::from_secs(2);
-/// Between the first news and the look: more comes with it.
+/// The wait after a notification, to batch more events.
 const GATHER: Duration = Duration::from_millis(100);
-/// Between two times that the position is written.
+/// The interval between two writes of the position.
 const SAVE: Span = Span::secs(10);
-/// Events after which it is written although none of them mattered.
+/// Write the position after this many irrelevant events.
 const SAVE_EVENTS: u64 = 2_000;
-/// Jobs to try again. Where there are more, the log waits.
+/// The maximum number of jobs to retry. Beyond it, the follower stops reading the log.
 const MOST_AGAIN: usize = 1_000;
-/// The energy of the last minute is written that late.
+/// The delay until the energy of the last minute is stored.
 const LATE: Span = Span::secs(90);
-/// Jobs whose last figures are waited for.
+/// The maximum number of ended jobs that wait for their last figures.
 const MOST_LATE: usize = 100_000;
-/// Between two tries with a job.
+/// An array may have changed so long after the end of an element that ended with the change.
+const WITH: Span = Span::mins(1);
+/// The wait before a retry.
 const RETRY: Span = Span::secs(5);
 const LONGEST_RETRY: Span = Span::mins(5);
-/// Between two looks at the figures of a job that runs: a tenth of the time that it has run.
+/// The interval between updates of a running job's figures: a tenth of its running time.
 const SOONEST: Span = Span::mins(1);
 const LATEST: Span = Span::hours(1);
 
-/// Keeps the runs of all jobs true, until the task is ended.
+/// Keeps the runs of all jobs up to date, until the task is aborted.
 pub fn begin(runs: Runs) -> JoinHandle<()> {
     tokio::spawn(async move {
         let position = loop {
@@ -55,11 +58,12 @@ pub fn begin(runs: Runs) -> JoinHandle<()> {
             }
         };
         let mut follower = Follower {
-            saved: position.clone(),
+            saved: position.seq,
             saved_at: clock::now(),
+            has_followed: false,
             position,
-            due: BTreeSet::new(),
-            late: BTreeMap::new(),
+            due: Due::default(),
+            late: Due::default(),
             tries: BTreeMap::new(),
             runs,
         };
@@ -70,8 +74,8 @@ pub fn begin(runs: Runs) -> JoinHandle<()> {
     })
 }
 
-/// A server that has never kept runs begins with the jobs that run now. Where it begins is durable
-/// before it does: a server that is killed at once goes on from there.
+/// A server without earlier runs begins with the running jobs. It stores the position first, so that it
+/// continues from there after a crash.
 async fn start(runs: &Runs) -> Result<Position, Fault> {
     if let Some(position) = Position::load(&runs.service).await? {
         return Ok(position);
@@ -85,36 +89,48 @@ async fn start(runs: &Runs) -> Result<Position, Fault> {
 struct Follower {
     runs: Runs,
     position: Position,
-    saved: Position,
+    /// The last event of the position that is durable.
+    saved: u64,
     saved_at: Time,
-    /// Jobs that run, by when their figures are looked at next.
-    due: BTreeSet<(Time, JobId)>,
-    /// Jobs that have ended, by when their last figures are there.
-    late: BTreeMap<JobId, Time>,
-    /// How often in a row a job could not be followed.
+    /// A job was followed since then.
+    has_followed: bool,
+    /// Running jobs, by the time of their next update.
+    due: Due,
+    /// Ended jobs, by the time at which their last figures are available.
+    late: Due,
+    /// Consecutive failures of a job.
     tries: BTreeMap<JobId, u32>,
 }
 
-/// When a job is looked at next.
+/// When to update a job next.
 enum Next {
     Never,
-    /// It runs since then.
+    /// Running since this time.
     Runs(Time),
-    /// It has ended then.
-    Ended(Time),
+    /// It has ended, and something of its run is missing until then.
+    Late(Time),
+}
+
+/// A job that is looked at.
+#[derive(Clone, Copy)]
+struct Asked {
+    job: JobId,
+    /// When it changed. Of an array, elements that ended before are not looked at.
+    since: Time,
 }
 
 impl Follower {
-    /// Looks at the jobs that hold something now: their figures grow, and a run may be missing.
+    /// Updates the jobs with leases: their figures grow, and a run may be missing.
     fn adopt(&mut self) {
         let now = clock::now();
         let core = self.runs.service.engine.core();
-        let live = core.jobs.values().filter(|job| !job.leases.is_empty());
-        self.due.extend(live.map(|job| (now, job.row.id)));
+        for job in core.jobs.values().filter(|job| !job.leases.is_empty()) {
+            self.due.set(job.row.id, now);
+        }
     }
 
     async fn turn(&mut self) {
-        // From before the read: what is told during it is news.
+        // Mark as seen before the read: a notification during the read must wake the follower again.
         let mut news = self.runs.service.engine.listen(None);
         let read = self.read().await;
         self.look_again().await;
@@ -123,9 +139,8 @@ impl Follower {
         if read == PAGE as usize {
             return;
         }
-        let soonest = self.due.first().map(|(at, _)| *at);
-        let again = self.position.again.values().chain(self.late.values());
-        let soonest = soonest.into_iter().chain(again.copied()).min();
+        let again = self.position.again.values().copied();
+        let soonest = again.chain(self.due.soonest()).chain(self.late.soonest()).min();
         let wait = soonest.map_or(LOOK, |at| {
             let left = (at - clock::now()).0.max(0).unsigned_abs();
             LOOK.min(Duration::from_millis(left))
@@ -135,7 +150,7 @@ impl Follower {
         }
     }
 
-    /// Follows the next events, and says how many there were.
+    /// Processes the next events and returns their number.
     async fn read(&mut self) -> usize {
         if self.position.again.len() >= MOST_AGAIN {
             return 0;
@@ -155,11 +170,7 @@ impl Follower {
                  ended meanwhile may show another status"
             );
         }
-        let mut jobs: BTreeSet<JobId> = BTreeSet::new();
-        for stamped in &events {
-            jobs.extend(jobs_of(&stamped.event));
-        }
-        self.look(jobs.into_iter().collect()).await;
+        self.follow(asked(&events)).await;
         if let Some(last) = events.last() {
             self.position.seq = last.seq;
         }
@@ -169,28 +180,32 @@ impl Follower {
     async fn look_again(&mut self) {
         let now = clock::now();
         let again = self.position.again.extract_if(.., |_, at| *at <= now);
-        let mut due: BTreeSet<JobId> = again.map(|(job, _)| job).collect();
-        due.extend(self.late.extract_if(.., |_, at| *at <= now).map(|(job, _)| job));
-        self.look(due.into_iter().collect()).await;
+        let mut due: Vec<JobId> = again.map(|(job, _)| job).collect();
+        due.extend(self.late.take(now, PAGE as usize));
+        due.sort_unstable();
+        due.dedup();
+        // When an array changed is not known any more.
+        self.follow(due.into_iter().map(|job| Asked { job, since: Time(0) }).collect()).await;
     }
 
     async fn look_at_due(&mut self) {
         let now = clock::now();
-        let due: Vec<(Time, JobId)> =
-            self.due.iter().take_while(|(at, _)| *at <= now).take(PAGE as usize).copied().collect();
-        for one in &due {
-            self.due.remove(one);
-        }
-        self.look(due.into_iter().map(|(_, job)| job).collect()).await;
+        let due = self.due.take(now, PAGE as usize).into_iter();
+        self.look(due.map(|job| Asked { job, since: now }).collect()).await;
     }
 
-    /// Brings the runs of some jobs up to date, several at once: the tracking database writes together
-    /// what comes together.
-    async fn look(&mut self, jobs: Vec<JobId>) {
+    /// Looks at jobs of which the position says that they were looked at.
+    async fn follow(&mut self, jobs: Vec<Asked>) {
+        self.has_followed |= !jobs.is_empty();
+        self.look(jobs).await;
+    }
+
+    /// Updates runs concurrently, because the tracking store commits concurrent changes in one transaction.
+    async fn look(&mut self, jobs: Vec<Asked>) {
         let runs = self.runs.clone();
-        let looks = jobs.into_iter().map(|job| {
+        let looks = jobs.into_iter().map(|asked| {
             let runs = runs.clone();
-            async move { (job, looked(&runs, job).await) }
+            async move { (asked.job, looked(&runs, asked).await) }
         });
         let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
         while let Some((job, looked)) = looks.next().await {
@@ -206,19 +221,17 @@ impl Follower {
     }
 
     fn plan(&mut self, job: JobId, next: Next) {
-        let now = clock::now();
+        // An event may have updated the job earlier than planned.
+        self.due.remove(job);
         match next {
             Next::Never => {}
             Next::Runs(since) => {
+                let now = clock::now();
                 let pause = Span((now - since).0 / 10).max(SOONEST).min(LATEST);
-                // One look at a time: an event may have come before its turn.
-                self.due.retain(|(_, other)| *other != job);
-                self.due.insert((now + pause, job));
+                self.due.set(job, now + pause);
             }
-            Next::Ended(at) if now < at + LATE && self.late.len() < MOST_LATE => {
-                self.late.insert(job, at + LATE);
-            }
-            Next::Ended(_) => {}
+            Next::Late(at) if self.late.len() < MOST_LATE => self.late.set(job, at),
+            Next::Late(_) => {}
         }
     }
 
@@ -231,32 +244,45 @@ impl Follower {
         }
         let pause = Span(RETRY.0 << (*tries - 1).min(6)).min(LONGEST_RETRY);
         self.position.again.insert(job, clock::now() + pause);
+        self.has_followed = true;
         self.runs.behind.store(self.tries.len() as u64, Ordering::Relaxed);
     }
 
+    /// Keeps how far this has got. After a crash little is done again: a run that a user has removed
+    /// meanwhile must not come back.
     async fn save(&mut self) {
         let now = clock::now();
-        let (seq, saved) = (self.position.seq, self.saved.seq);
-        let matters = self.position.again != self.saved.again || seq >= saved + SAVE_EVENTS;
-        let is_due = now - self.saved_at >= SAVE;
-        if is_due && matters {
-            match self.position.save(&self.runs.service).await {
-                Ok(()) => self.saved = self.position.clone(),
-                // What was done since is done again after a crash.
-                Err(fault) => {
-                    let why = &fault.0.detail;
-                    tracing::debug!(why, "how far runs follow their jobs was not written");
-                }
+        if now - self.saved_at < SAVE {
+            return;
+        }
+        self.saved_at = now;
+        let seq = self.position.seq;
+        if !self.has_followed && seq < self.saved + SAVE_EVENTS {
+            return;
+        }
+        match self.to_save().save(&self.runs.service).await {
+            Ok(()) => (self.saved, self.has_followed) = (seq, false),
+            // After a crash, the follower repeats the events after this position.
+            Err(fault) => {
+                let why = &fault.0.detail;
+                tracing::debug!(why, "how far runs follow their jobs was not written");
             }
         }
-        if is_due {
-            self.saved_at = now;
+    }
+
+    /// With the jobs whose last figures are not there yet: another server looks at them.
+    fn to_save(&self) -> Position {
+        let mut position = self.position.clone();
+        let room = MOST_AGAIN.saturating_sub(position.again.len()) / 2;
+        for (job, at) in self.late.iter().take(room) {
+            position.again.entry(job).or_insert(at);
         }
+        position
     }
 }
 
-/// Brings the run of a job up to date, or those of all elements of an array.
-async fn looked(runs: &Runs, job: JobId) -> Result<Vec<(JobId, Next)>, String> {
+/// Updates the run of a job, or the runs of the elements of an array.
+async fn looked(runs: &Runs, Asked { job, since }: Asked) -> Result<Vec<(JobId, Next)>, String> {
     let store = &runs.service.store;
     let said = |error: berth_store::Error| error.to_string();
     if job.element.is_some() || store.job(job).await.map_err(said)?.is_some() {
@@ -268,14 +294,22 @@ async fn looked(runs: &Runs, job: JobId) -> Result<Vec<(JobId, Next)>, String> {
         let elements = store.jobs(&filter, after, ELEMENTS).await.map_err(said)?;
         let Some(last) = elements.last() else { return Ok(all) };
         after = Some(last.id);
-        for element in elements.iter().filter(|row| row.started.is_some()) {
-            all.push((element.id, keep(runs, element.id).await?));
-        }
+        let has_changed = |row: &&JobRow| {
+            row.started.is_some() && row.ended.is_none_or(|ended| ended + WITH >= since)
+        };
+        let changed = elements.iter().filter(has_changed).map(|row| row.id);
+        let changed: Vec<JobId> = changed.collect();
+        let looks = changed
+            .into_iter()
+            .map(|id| async move { Ok::<_, String>((id, keep(runs, id).await?)) });
+        let found: Vec<(JobId, Next)> =
+            stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+        all.extend(found);
     }
 }
 
-/// Brings the run of one job up to date. What the tracking database refuses for good is left; the
-/// error is one that may go away.
+/// Updates the run of one job. Skips what the tracking store refuses permanently; an error is
+/// temporary.
 async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
     let facts = runs.facts(job).await.map_err(|error| error.message)?;
     let Some(mut facts) = facts.filter(|facts| facts.started.is_some()) else {
@@ -296,20 +330,22 @@ async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
     if let Err(error) = written {
         return refused(&error, &facts.run);
     }
-    // A script that chooses an experiment does so at its start, and the run then moves.
-    let began = facts.started.unwrap_or_default();
-    if facts.end.is_some() || clock::now() - began >= SOONEST {
-        files::written(&runs.service, &facts, &brought.head).await;
+    // A script sets its experiment at its start, and the run then moves.
+    let (began, now) = (facts.started.unwrap_or_default(), clock::now());
+    let mut without_files = None;
+    if facts.end.is_some() || now - began >= SOONEST {
+        without_files = files::written(runs, &facts, &brought.head).await;
     }
     Ok(match (&facts.end, facts.runs) {
-        (Some(end), _) => Next::Ended(end.at),
+        (Some(end), _) if now < end.at + LATE => Next::Late(end.at + LATE),
+        (Some(_), _) => without_files.map_or(Next::Never, Next::Late),
         (None, true) => Next::Runs(began),
         (None, false) => Next::Never,
     })
 }
 
 fn refused(error: &Error, run: &str) -> Result<Next, String> {
-    // Too many at once may be fewer later.
+    // The limit on concurrent changes is temporary.
     if error.code.status() >= 429 {
         return Err(error.message.clone());
     }
@@ -317,7 +353,18 @@ fn refused(error: &Error, run: &str) -> Result<Next, String> {
     Ok(Next::Never)
 }
 
-/// The jobs that an event changes something about that a run shows.
+/// The jobs that events change something about, each with the first time.
+fn asked(events: &[Stamped]) -> Vec<Asked> {
+    let mut found: BTreeMap<JobId, Time> = BTreeMap::new();
+    for Stamped { at, event, .. } in events {
+        for job in jobs_of(event) {
+            found.entry(job).or_insert(*at);
+        }
+    }
+    found.into_iter().map(|(job, since)| Asked { job, since }).collect()
+}
+
+/// The jobs whose runs an event changes.
 fn jobs_of(event: &Event) -> Vec<JobId> {
     match event {
         Event::JobCancelled { job } | Event::JobChanged { job, .. } => vec![*job],
@@ -346,7 +393,7 @@ fn jobs_of(event: &Event) -> Vec<JobId> {
     }
 }
 
-/// A start makes the run; a stop has its end for an event of its own.
+/// A start creates the run. A stop needs no update: the end of the job is another event.
 fn job_of(decision: &Decision) -> Option<JobId> {
     match decision {
         Decision::Start { lease, .. } => Some(lease.job),
@@ -381,5 +428,17 @@ mod tests {
         assert_eq!(jobs_of(&Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost }), [job]);
         assert_eq!(jobs_of(&Event::JobCancelled { job: JobId::new(17) }), [JobId::new(17)]);
         assert!(jobs_of(&Event::Tick).is_empty());
+    }
+
+    #[test]
+    fn a_job_is_looked_at_once_for_all_events_from_the_first_of_them_on() {
+        let (one, other) = (JobId::new(17), JobId::new(4));
+        let stamped = |seq: u64, job| {
+            let at = Time(i64::try_from(seq).unwrap() * 10);
+            Stamped { seq, at, event: Event::JobCancelled { job } }
+        };
+        let found = asked(&[stamped(1, one), stamped(2, other), stamped(3, one)]);
+        let found: Vec<(JobId, Time)> = found.iter().map(|one| (one.job, one.since)).collect();
+        assert_eq!(found, [(other, Time(20)), (one, Time(10))]);
     }
 }

@@ -1,14 +1,15 @@
-//! The tracked run of each job, kept true: made when the job first starts, with its status, what it
-//! costs and what it ran with, and ended when the job ends, whatever becomes of the server meanwhile.
+//! Keeps the tracked run of each job: creates it at the first start, updates status, cost and inputs, and
+//! ends it with the job, even after crashes of the server.
 //!
-//! The log of events is the queue of what there is to do: the follower reads on from where it last
-//! was, so nothing is missed after a crash, and what is done again changes nothing. While the tracking
-//! database is away the follower waits, and scheduling does not notice.
+//! The event log is the work queue. The follower stores its position, so it misses nothing after a crash.
+//! All its updates are idempotent. While the tracking store is unavailable, the follower waits and
+//! scheduling continues.
 
 mod book;
 mod bring;
 mod checkpoint;
 mod code;
+mod due;
 mod facts;
 mod files;
 mod follow;
