@@ -1,6 +1,7 @@
 //! Jobs that ask by the tokens of their own.
 
-use super::{Caller, Inner, NAMESPACE, OfJob, highest, membership, role};
+use super::rights::{highest, membership, role};
+use super::{Caller, Inner, NAMESPACE, OfJob};
 use crate::credentials;
 use crate::fault::Fault;
 use crate::job_token::{JobToken, Reach};
