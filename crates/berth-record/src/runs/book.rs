@@ -6,7 +6,7 @@ use berth_model::JobId;
 use berth_service::Service;
 use berth_tracker::{Error, RunHead, Store};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The size of the cache of jobs that have a run.
@@ -21,8 +21,7 @@ pub struct Runs {
     known: Arc<Mutex<BTreeMap<JobId, Arc<str>>>>,
     pub(super) failures: Arc<AtomicU64>,
     pub(super) behind: Arc<AtomicU64>,
-    /// Until then, no files are written: the store of objects did not answer.
-    pub(super) files_rest: Arc<AtomicI64>,
+    pub(super) files_rest: Arc<files::Rest>,
 }
 
 impl Runs {

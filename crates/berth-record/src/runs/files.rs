@@ -1,14 +1,14 @@
 //! Writes the job file, the diff and the packages into the artifacts of the run.
 
-use super::book::{Runs, now};
 use super::facts::Facts;
 use super::{code, packages};
+use berth_engine::clock;
 use berth_model::{Span, Time};
 use berth_service::artifacts::{self, ArtifactPath};
 use berth_service::{Caller, Fault, Service};
 use berth_tracker::RunHead;
 use bytes::Bytes;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 const JOB: &str = "job.yaml";
@@ -20,26 +20,34 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// For so long, it is not asked again.
 const REST: Span = Span::mins(5);
 
+/// When the store of objects is asked again after it did not answer.
+#[derive(Debug, Default)]
+pub struct Rest(AtomicI64);
+
 /// Writes missing files. A run is complete without them, because the quota of the team may be used up.
 /// Gives when to try again, where that could help.
-pub async fn written(runs: &Runs, facts: &Facts, head: &RunHead) -> Option<Time> {
-    let rests_until = runs.files_rest.load(Ordering::Relaxed);
-    if now() < rests_until {
-        return Some(Time(rests_until));
+pub async fn written(
+    service: &Service,
+    rest: &Rest,
+    facts: &Facts,
+    head: &RunHead,
+) -> Option<Time> {
+    let until = Time(rest.0.load(Ordering::Relaxed));
+    if clock::now() < until {
+        return Some(until);
     }
-    let service = &runs.service;
     let written = tokio::time::timeout(PATIENCE, write(service, facts, head.experiment));
     match written.await {
         Ok(Ok(())) => None,
         Ok(Err(fault)) => {
             let why = fault.0.detail.clone();
             tracing::warn!(run = facts.run, why, "what a job ran with is not among its artifacts");
-            fault.is_transient().then(|| Time(now()) + REST)
+            fault.is_transient().then(|| clock::now() + REST)
         }
         Err(_) => {
             tracing::warn!(run = facts.run, "the store of objects does not answer in time");
-            let until = Time(now()) + REST;
-            runs.files_rest.store(until.0, Ordering::Relaxed);
+            let until = clock::now() + REST;
+            rest.0.store(until.0, Ordering::Relaxed);
             Some(until)
         }
     }

@@ -334,7 +334,8 @@ async fn keep(runs: &Runs, job: JobId) -> Result<Next, String> {
     let (began, now) = (facts.started.unwrap_or_default(), clock::now());
     let mut without_files = None;
     if facts.end.is_some() || now - began >= SOONEST {
-        without_files = files::written(runs, &facts, &brought.head).await;
+        without_files =
+            files::written(&runs.service, &runs.files_rest, &facts, &brought.head).await;
     }
     Ok(match (&facts.end, facts.runs) {
         (Some(end), _) if now < end.at + LATE => Next::Late(end.at + LATE),
