@@ -20,6 +20,11 @@ pub struct Facts {
     pub reached: Option<i64>,
 }
 
+/// Any script may log any cost and any time: no sum runs over.
+pub fn add(amounts: impl IntoIterator<Item = i64>) -> i64 {
+    amounts.into_iter().fold(0, i64::saturating_add)
+}
+
 fn is_better(better: BetterValues, value: i64, than: i64) -> bool {
     match better {
         BetterValues::Higher => value > than,
@@ -44,7 +49,7 @@ pub fn best(runs: &[Facts], better: BetterValues) -> Option<(i64, &str)> {
 pub fn row(runs: &[Facts], better: BetterValues, goal: Option<i64>, now: i64) -> Return {
     let first = runs.iter().filter_map(|run| run.reached).min();
     let reached = runs.iter().filter(|run| run.reached.is_some()).count() as u64;
-    let spent: i64 = runs.iter().filter_map(|run| run.micros).sum();
+    let spent = add(runs.iter().filter_map(|run| run.micros));
     let best = best(runs, better);
     let (mut failed, mut superseded) = (0, 0);
     let mut so_far: Option<i64> = None;
@@ -53,9 +58,9 @@ pub fn row(runs: &[Facts], better: BetterValues, goal: Option<i64>, now: i64) ->
             run.best.is_some_and(|value| so_far.is_none_or(|best| is_better(better, value, best)));
         let micros = run.micros.unwrap_or(0);
         if run.failed {
-            failed += micros;
+            failed = add([failed, micros]);
         } else if run.end.is_some() && goal.is_some() && !improves {
-            superseded += micros;
+            superseded = add([superseded, micros]);
         }
         if improves {
             so_far = run.best;
@@ -72,7 +77,7 @@ pub fn row(runs: &[Facts], better: BetterValues, goal: Option<i64>, now: i64) ->
         best_run: best.map(|(_, id)| id.to_owned()),
         goal: goal.map(value::decode),
         reached,
-        until_goal_micros: first.map(|first| runs.iter().map(|run| until(run, first, now)).sum()),
+        until_goal_micros: first.map(|first| add(runs.iter().map(|run| until(run, first, now)))),
         per_result_micros: i64::try_from(reached).ok().filter(|n| *n > 0).map(|n| spent / n),
         failed_micros: failed,
         superseded_micros: superseded,
@@ -82,11 +87,12 @@ pub fn row(runs: &[Facts], better: BetterValues, goal: Option<i64>, now: i64) ->
 /// The cost of a run up to a moment, assuming a constant rate.
 fn until(run: &Facts, at: i64, now: i64) -> i64 {
     let micros = i128::from(run.micros.unwrap_or(0));
+    let since_start = |at: i64| i128::from(at) - i128::from(run.start);
     let end = run.end.unwrap_or(now).max(run.start);
-    let part = match (at - run.start, end - run.start) {
+    let part = match (since_start(at), since_start(end)) {
         (passed, _) if passed < 0 => 0,
         (passed, length) if passed >= length => micros,
-        (passed, length) => micros * i128::from(passed) / i128::from(length),
+        (passed, length) => micros * passed / length,
     };
     i64::try_from(part).unwrap_or(i64::MAX)
 }
@@ -148,5 +154,20 @@ mod tests {
         let row = row(&[bare("a"), run("b", (5, 9), 3, 0.5)], BetterValues::Higher, None, 10);
         assert_eq!((row.without_cost, row.spent_micros), (1, 3 * DOLLAR));
         assert_eq!((row.superseded_micros, row.goal), (0, None));
+    }
+
+    #[test]
+    fn costs_and_times_that_a_script_made_up_run_over_nothing() {
+        let odd = |id: &str, micros| Facts {
+            start: i64::MIN,
+            end: Some(i64::MAX),
+            failed: true,
+            micros: Some(micros),
+            reached: Some(i64::MAX),
+            ..run(id, (0, 1), 1, 0.5)
+        };
+        let row = row(&[odd("a", i64::MAX), odd("b", i64::MAX)], BetterValues::Higher, Some(0), 0);
+        assert_eq!((row.spent_micros, row.failed_micros), (i64::MAX, i64::MAX));
+        assert_eq!(row.until_goal_micros, Some(i64::MAX));
     }
 }

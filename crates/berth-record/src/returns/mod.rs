@@ -75,7 +75,7 @@ async fn of_team(tracked: &dyn Store, team: String, query: ReturnsQuery) -> Resu
         rows.push(Return { name, experiment: experiment.map(|no| no.to_string()), ..row });
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.spent_micros));
-    let total_micros = rows.iter().map(|row| row.spent_micros).sum();
+    let total_micros = fold::add(rows.iter().map(|row| row.spent_micros));
     let notes = notes(&rows);
     Ok(Returns { team, by: query.by, metric: query.metric, better, rows, total_micros, notes })
 }
