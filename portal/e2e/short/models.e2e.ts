@@ -78,7 +78,7 @@ test("an alias is set, moved and removed, and only its removal asks first", asyn
   const set = async (version: string, verb: string) => {
     await page
       .getByRole("group", { name: "Aliases" })
-      .getByRole("button", { name: "Alias" })
+      .getByRole("button", { name: "Alias", exact: true })
       .click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("combobox", { name: "Alias" }).fill("champion");
