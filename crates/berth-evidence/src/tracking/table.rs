@@ -202,12 +202,12 @@ pub fn sections(all: &[Figures], runs: usize, load: f64, disk: Vec<Duration>) ->
 fn process(all: &[Figures], load: f64) -> Section {
     let name = "machine: load average before anything was started";
     let mut rows = vec![Row::new(name, load, "processes", Target::None)];
-    let pair = by(all, Who::Berth).zip(by(all, Who::MlflowSmall));
-    if let Some((own, other)) = pair {
+    for who in [Who::MlflowDefault, Who::MlflowSmall] {
+        let Some((own, other)) = by(all, Who::Berth).zip(by(all, who)) else { continue };
         for (what, own, other) in
             [("idle", own.idle, other.idle), ("after all requests", own.loaded, other.loaded)]
         {
-            let name = format!("memory {what}, PSS: Berth beside MLflow with 1 worker");
+            let name = format!("memory {what}, PSS: Berth beside {}", who.name());
             let share = own.proportional_mib / other.proportional_mib;
             rows.push(Row::new(name, share, "of it", Target::AtMost(0.1)));
         }
