@@ -8,7 +8,7 @@ use berth_api::wire::LineageLink as Link;
 use berth_service::Fault;
 use berth_store::DataVersionRow;
 use berth_tracker::grammar::{self, Entity};
-use berth_tracker::{ModelVersion, ReadBy, Run, RunQuery, View};
+use berth_tracker::{ReadBy, Run, RunQuery, View};
 use std::collections::BTreeSet;
 
 impl<K: Known> Walk<'_, K> {
@@ -17,13 +17,12 @@ impl<K: Known> Walk<'_, K> {
         match &from.body {
             Body::End | Body::Job(_) => {}
             Body::Model(team, version) => {
-                let (name, number) = (version.name.clone(), version.version);
-                let from = Some((name, number));
-                links = self.registered(team, |one| thing::copied_from(one) == from).await?;
+                let all = self.all_versions(team).await?;
+                links = registered(all.copies(team, &version.name, version.version));
             }
             Body::Logged(team, model) => {
-                let is_of = |one: &ModelVersion| one.model.as_ref() == Some(&model.id);
-                links = self.registered(team, is_of).await?;
+                let all = self.all_versions(team).await?;
+                links = registered(all.of_logged(team, &model.id));
                 for run in self.readers(ReadBy::Model(&model.id)).await? {
                     let team = self.team_of(&run);
                     links.push((Thing::Run { id: run.id, team }, Link::ReadModel));
@@ -49,11 +48,8 @@ impl<K: Known> Walk<'_, K> {
                 links.push((thing, Link::LoggedBy));
             }
         }
-        let is_of = |one: &ModelVersion| {
-            thing::run_of(one) == Some(run.id.as_str())
-                && one.model.as_ref().is_none_or(|model| !own.contains(model))
-        };
-        links.extend(self.registered(team, is_of).await?);
+        let all = self.all_versions(team).await?;
+        links.extend(registered(all.of_run(team, &run.id, |model| own.contains(model))));
         // Searching the children of every run would scan the experiment once for each run.
         if is_start {
             for child in self.children(run).await? {
@@ -82,22 +78,6 @@ impl<K: Known> Walk<'_, K> {
             }
         }
         Ok(links)
-    }
-
-    /// Versions of models that match.
-    async fn registered(
-        &mut self,
-        team: &str,
-        is_so: impl Fn(&ModelVersion) -> bool,
-    ) -> Result<Links, Fault> {
-        let all = self.all_versions(team).await?;
-        let thing = |one: &ModelVersion| Thing::Model {
-            team: team.to_owned(),
-            name: one.name.clone(),
-            version: one.version,
-        };
-        let found = all.iter().filter(|one| is_so(one));
-        Ok(found.map(|one| (thing(one), Link::RegisteredFrom)).collect())
     }
 
     /// Runs with this input that the caller may read. Downstream, the answer omits all others.
@@ -139,4 +119,8 @@ impl<K: Known> Walk<'_, K> {
     fn team_of(&self, run: &Run) -> String {
         self.store.experiment(run.experiment).map(|of| of.team.clone()).unwrap_or_default()
     }
+}
+
+fn registered(models: Vec<Thing>) -> Links {
+    models.into_iter().map(|model| (model, Link::RegisteredFrom)).collect()
 }

@@ -13,6 +13,7 @@ mod read;
 mod start;
 mod thing;
 mod tracked;
+mod versions;
 mod walk;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::graph::Graph;
 use super::known::{Job, Known};
 use super::thing::Thing;
 use super::tracked;
+use super::versions::Versions;
 use berth_api::wire::{Lineage, LineageKind as Kind, LineageLink as Link};
 use berth_service::Fault;
 use berth_store::DataVersionRow;
@@ -37,7 +38,7 @@ pub(crate) struct Walk<'a, K> {
     /// Caches.
     loaded: BTreeMap<Thing, Arc<Loaded>>,
     /// Versions of models, by team.
-    versions: BTreeMap<String, Arc<Vec<ModelVersion>>>,
+    versions: BTreeMap<String, Arc<Versions>>,
     /// Versions of data, by team.
     data: BTreeMap<String, Arc<Vec<DataVersionRow>>>,
     pub(super) hidden: usize,
@@ -163,10 +164,7 @@ impl<'a, K: Known> Walk<'a, K> {
         Ok(all)
     }
 
-    pub(super) async fn all_versions(
-        &mut self,
-        team: &str,
-    ) -> Result<Arc<Vec<ModelVersion>>, Fault> {
+    pub(super) async fn all_versions(&mut self, team: &str) -> Result<Arc<Versions>, Fault> {
         if let Some(all) = self.versions.get(team) {
             return Ok(all.clone());
         }
@@ -175,7 +173,7 @@ impl<'a, K: Known> Walk<'a, K> {
             false => Some(Vec::new()),
         };
         self.graph.more |= all.is_none();
-        let all = Arc::new(all.unwrap_or_default());
+        let all = Arc::new(Versions::of(all.unwrap_or_default()));
         self.versions.insert(team.to_owned(), all.clone());
         Ok(all)
     }
