@@ -112,7 +112,11 @@ async fn carry_out(
 pub async fn finished<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     match tokio::spawn(work.in_current_span()).await {
         Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The server is ending: no answer goes out any more.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 
