@@ -20,6 +20,9 @@ pub const OUTPUTS: &str = "outputs";
 /// Folders of an experiment that are no runs.
 pub const NO_RUNS: &[&str] = &[TAGS, DATASETS, "traces", MODELS];
 
+/// The longest param or tag that is read. Servers take far shorter ones.
+const MOST_BYTES: u64 = 1 << 20;
+
 /// How deep the name of a metric, param or tag may be.
 const DEEPEST: usize = 32;
 
@@ -82,6 +85,11 @@ fn walk(folder: &Path, above: &str, deep: usize, found: &mut Vec<(String, PathBu
 pub fn pairs(folder: &Path, mut problem: impl FnMut(&str, String)) -> Result<Pairs> {
     let mut found = Vec::new();
     for (name, path) in named_files(folder)? {
+        let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        if size > MOST_BYTES {
+            problem(&name, "it is larger than 1 MiB".to_owned());
+            continue;
+        }
         match fs::read_to_string(&path) {
             Ok(text) => found.push((name, text)),
             Err(error) => problem(&name, error.to_string()),

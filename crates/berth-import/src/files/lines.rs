@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::model::{ModelMetric, Point};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Points of one page.
@@ -13,7 +13,7 @@ const PAGE: usize = 10_000;
 /// Beyond, only those that follow each other are recognised.
 const REMEMBERED: usize = 2_000_000;
 /// A longer line is no point.
-const LONGEST: usize = 4096;
+const LONGEST: u64 = 4096;
 
 /// `TIME VALUE STEP`, in old stores without the step, and at times with a data set behind.
 pub fn point(line: &str) -> Result<Point, String> {
@@ -72,18 +72,16 @@ impl Points {
         let mut line = Vec::new();
         while points.len() < PAGE && bad.len() < PAGE {
             line.clear();
-            let read = self.lines.read_until(b'\n', &mut line);
-            if read.map_err(Error::file("reading", &self.path))? == 0 {
-                break;
-            }
+            let read = self.line(&mut line).map_err(Error::file("reading", &self.path))?;
+            let Some(is_whole) = read else { break };
             self.number += 1;
             let text = String::from_utf8_lossy(&line);
             if text.trim().is_empty() {
                 continue;
             }
-            let read = match line.len() > LONGEST {
-                true => Err("the line is too long".to_owned()),
-                false => point(&text),
+            let read = match is_whole {
+                true => point(&text),
+                false => Err("the line is too long".to_owned()),
             };
             match read {
                 Ok(point) if self.is_new(point) => points.push(point),
@@ -93,6 +91,22 @@ impl Points {
         }
         let is_over = points.is_empty() && bad.is_empty() && line.is_empty();
         Ok((!is_over).then_some((points, bad)))
+    }
+
+    /// Reads a line, and says whether it is all of it; nothing at the end.
+    fn line(&mut self, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
+        if self.lines.by_ref().take(LONGEST).read_until(b'\n', line)? == 0 {
+            return Ok(None);
+        }
+        let is_whole = line.ends_with(b"\n") || (line.len() as u64) < LONGEST;
+        let mut rest = Vec::new();
+        let mut is_over = is_whole;
+        while !is_over {
+            rest.clear();
+            let read = self.lines.by_ref().take(LONGEST).read_until(b'\n', &mut rest)?;
+            is_over = read == 0 || rest.ends_with(b"\n");
+        }
+        Ok(Some(is_whole))
     }
 
     fn is_new(&mut self, point: Point) -> bool {
@@ -135,5 +149,8 @@ mod tests {
         assert_eq!(found, [Point::new(1, 1, 0.5), Point::new(2, 2, 0.4)]);
         assert_eq!(bad.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [3]);
         assert!(points.page().unwrap().is_none());
+        std::fs::write(&path, format!("1 0.5 1\n{}\n2 0.4 2", "9".repeat(10_000))).unwrap();
+        let (found, bad) = Points::open(&path).unwrap().page().unwrap().unwrap();
+        assert_eq!((found.len(), bad.len(), bad[0].0), (2, 1, 2));
     }
 }

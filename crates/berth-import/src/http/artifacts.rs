@@ -1,9 +1,9 @@
-//! Files of runs and models at a server: through its own routes, or where they are on this machine.
+//! Files of runs and models at a server. The server reads them, whatever they are kept in: a path of
+//! its machine says nothing of this one.
 
 use super::json::{list, text};
 use super::{Server, patiently};
 use crate::error::{Error, Result};
-use crate::files::disk;
 use crate::model::{Content, FileInfo, Owner, Place};
 use crate::source::Fut;
 use berth_api::client::Pieces;
@@ -11,7 +11,6 @@ use berth_api::routes::Method;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use std::io;
-use std::path::PathBuf;
 
 /// Files of one place. More are more than a listing can hold.
 const MOST_FILES: usize = 1_000_000;
@@ -20,10 +19,8 @@ const MOST_FILES: usize = 1_000_000;
 enum Way {
     /// Through the server's store of artifacts, at this path.
     Proxy(String),
-    /// The server reads the store for us.
+    /// The server reads the store for us. It writes none.
     Asked,
-    /// The folder is on this machine.
-    Here(PathBuf),
 }
 
 fn way(place: &Place) -> Way {
@@ -43,18 +40,12 @@ fn way(place: &Place) -> Way {
     {
         return Way::Proxy(path.trim_matches('/').to_owned());
     }
-    match disk::path_of_uri(uri).filter(|path| path.is_dir()) {
-        Some(path) => Way::Here(path),
-        None => Way::Asked,
-    }
+    Way::Asked
 }
 
 impl Server {
     pub(super) async fn list_files(&self, place: &Place) -> Result<Vec<FileInfo>> {
         let way = way(place);
-        if let Way::Here(folder) = &way {
-            return disk::files(folder).await;
-        }
         let mut found = Vec::new();
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
@@ -118,9 +109,6 @@ impl Server {
 
     pub(super) async fn open_file(&self, place: &Place, path: &str) -> Result<Content> {
         let way = way(place);
-        if let Way::Here(folder) = &way {
-            return disk::open(&folder.join(path)).await;
-        }
         let pieces = patiently(|| async {
             let opened = match (&way, &place.owner) {
                 (Way::Proxy(base), _) => self.client.artifact(&format!("{base}/{path}")).await,
@@ -157,7 +145,6 @@ impl Server {
     ) -> Result<()> {
         let base = match way(place) {
             Way::Proxy(base) => base,
-            Way::Here(folder) => return disk::write(&folder.join(path), open().await?).await,
             Way::Asked => {
                 let what = format!("artifacts at {}", place.uri);
                 let why = "the server lets clients write there themselves; start it with \
@@ -197,7 +184,7 @@ mod tests {
             let place = Place { uri: uri.to_owned(), owner: Owner::Run("r".to_owned()) };
             match way(&place) {
                 Way::Proxy(path) => Some(path),
-                Way::Asked | Way::Here(_) => None,
+                Way::Asked => None,
             }
         };
         assert_eq!(proxied("mlflow-artifacts:/1/r/artifacts").as_deref(), Some("1/r/artifacts"));

@@ -96,7 +96,8 @@ impl Server {
                 let items = answer.get_mut(list).map(Value::take).unwrap_or(Value::Null);
                 let items = read(self, &items)?;
                 let next = answer["next_page_token"].as_str().unwrap_or_default().to_owned();
-                let goes_on = !next.is_empty();
+                // A server that gives the same page again would be asked for ever.
+                let goes_on = !next.is_empty() && fields["page_token"].as_str() != Some(&next);
                 fields["page_token"] = json!(next);
                 Ok(Some((items, goes_on.then_some(fields))))
             }

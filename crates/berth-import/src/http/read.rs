@@ -50,19 +50,27 @@ impl Server {
         Ok(all)
     }
 
-    /// The version of a model that another version was copied from has its files elsewhere.
+    /// The versions of a model, in order. A search hides prompts, unless it is for them.
     pub(super) async fn versions_of(&self, model: &str) -> Result<Vec<Version>> {
         let Some(name) = quoted(model) else {
             let why = "its name has both kinds of quotes, which no search can say";
             return Err(Error::odd(format!("model {model}"), why));
         };
-        let fields = json!({ "filter": format!("name = {name}"), "max_results": VERSIONS });
+        let mut all = self.versions_where(format!("name = {name}")).await?;
+        if all.is_empty() {
+            let prompts = format!("name = {name} AND tags.`{IS_PROMPT}` = 'true'");
+            all = self.versions_where(prompts).await?;
+        }
+        all.sort_by_key(|one| one.version);
+        Ok(all)
+    }
+
+    async fn versions_where(&self, filter: String) -> Result<Vec<Version>> {
+        let fields = json!({ "filter": filter, "max_results": VERSIONS });
         let route = (Method::Get, "model-versions/search", "model_versions");
         let read =
             |_: &Server, found: &Value| Ok(json::list(found).filter_map(json::version).collect());
-        let mut all: Vec<Version> = self.search(route, fields, read).try_concat().await?;
-        all.sort_by_key(|one| one.version);
-        Ok(all)
+        self.search(route, fields, read).try_concat().await
     }
 
     fn models_where(&self, filter: Option<String>) -> Pages<'_, RegisteredModel> {
