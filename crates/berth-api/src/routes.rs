@@ -82,7 +82,7 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/v1/jobs/{job}/clone", JobsSubmit, "clone_job", "Submits the file of a job anew, with changes"),
     route(Get, "/v1/jobs/{job}/shell", JobsShell, "job_shell", "A terminal in a running job, over a WebSocket"),
 
-    route(Get, "/v1/jobs/{job}/timeline", JobsRead, "job_timeline", "What became of a job over time: where it waited, ran, saved and gave way, and to whom"),
+    route(Get, "/v1/jobs/{job}/timeline", JobsRead, "job_timeline", "When a job waited, ran, saved and was preempted, and for which job"),
     route(Get, "/v1/jobs/{job}/stop/preview", JobsRead, "preview_stop", "What ending a job would lose, and who would start"),
     route(Get, "/v1/jobs/{job}/logs/search", LogsRead, "search_logs", "Lines of what a job printed, in all attempts and ranks"),
     route(Get, "/v1/jobs/{job}/files", LogsRead, "list_files", "What is in the folder of a job"),
@@ -119,7 +119,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/session/oidc/start", Public, "start_oidc", "Sends a browser to the provider of identities"),
     route(Get, "/v1/session/oidc/callback", Public, "finish_oidc", "Signs a browser in that comes back from there"),
     route(Post, "/v1/session/device", SignIn, "start_device", "Gives a command line a code to sign in by"),
-    route(Post, "/v1/session/device/token", SignIn, "device_token", "Gives it a token, once somebody has approved"),
+    route(Post, "/v1/session/device/token", SignIn, "device_token", "Returns a token after a user has approved the device"),
     route(Get, "/v1/session/device/{code}", TokensRead, "get_device", "Which command line shows a code"),
     route(Post, "/v1/session/device/{code}", TokensManage, "answer_device", "Lets a command line sign in as oneself, or not"),
     route(Get, "/v1/sessions", TokensRead, "list_sessions", "Browsers in which one is signed in"),
@@ -186,7 +186,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/policy", ClusterRead, "get_policy", "How the scheduler behaves"),
     route(Post, "/v1/apply", QueuesManage, "apply", "Makes teams, queues, policy, budgets, classes, prices and projects as files say"),
     route(Post, "/v1/diff", QueuesRead, "diff", "Says what applying files would change"),
-    route(Get, "/v1/events", ClusterRead, "stream_events", "What happens, as it happens, as far as one may see it"),
+    route(Get, "/v1/events", ClusterRead, "stream_events", "Streams the events that the caller may see"),
     route(Get, "/v1/world", WorldRead, "get_world", "The live state as a world file"),
     route(Post, "/v1/backup", Backup, "backup", "Writes a backup beside the database"),
 ];

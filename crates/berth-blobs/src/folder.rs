@@ -1,5 +1,5 @@
-//! Objects in a folder of this machine. The files are world-readable and read-only, so that Berth can
-//! hard-link them into jobs. Only the server may open the folder itself.
+//! Objects in a folder of this machine. The files are world-readable and read-only, so that jobs can use
+//! links to them. Only the server may open the folder itself.
 
 use crate::error::{Error, Result};
 use crate::id::BlobId;

@@ -31,7 +31,7 @@ impl Peer {
 
 /// A name that is no scheduler whose manifests Berth takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is none of {}", Peer::NAMES.join(", "))]
+#[error("{name} is not one of {}", Peer::NAMES.join(", "))]
 pub struct UnknownPeer {
     pub name: String,
 }

@@ -91,7 +91,7 @@ pub struct TeamTallies {
     pub submitted: u64,
     /// From the submission to the first start.
     pub waits: Durations,
-    /// Jobs that were told to stop, by the cause.
+    /// Jobs that Berth has stopped, by cause.
     pub stops: BTreeMap<Cause, u64>,
     pub ended: BTreeMap<JobState, u64>,
 }

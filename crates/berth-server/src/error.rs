@@ -64,7 +64,7 @@ pub enum Error {
         "the audit log of the backup was signed with {ids}, which is not in {}. Put the audit.key \
          of the server that made the backup there, or name it with --audit-key; if the file has \
          other keys, put those of the backup before them. Only if the key is lost for good: with \
-         --without-audit-key nobody can verify the old rows any more, and the audit log says so",
+         --without-audit-key Berth restores rows that it cannot verify, and the audit log says so",
         path.display()
     )]
     AuditKeyMissing { path: PathBuf, ids: String },

@@ -79,7 +79,7 @@ fn identity(path: &Path) -> io::Result<(String, File)> {
     Ok((known, file))
 }
 
-/// What a replica that stands by answers: that it lives, and that others should be asked.
+/// The answer of a standby replica: it is alive, and the client should ask the leader.
 pub fn router(leader: watch::Receiver<String>) -> Router {
     let alive = leader.clone();
     let health = get(async move || {
@@ -92,7 +92,7 @@ pub fn router(leader: watch::Receiver<String>) -> Router {
 
 fn stands_by(leader: &watch::Receiver<String>) -> String {
     match leader.borrow().as_str() {
-        "" => "this replica stands by, and nobody leads yet".to_owned(),
-        leader => format!("this replica stands by; {leader} leads"),
+        "" => "this replica is on standby, and no replica leads yet".to_owned(),
+        leader => format!("this replica is on standby; {leader} leads"),
     }
 }

@@ -59,6 +59,6 @@ pub async fn same<R: Row + PartialEq>(
     if store.get::<R>(key).await?.as_ref() == read {
         return Ok(());
     }
-    let fault = Fault::new(Code::WrongState, "somebody else changed it at the same moment");
+    let fault = Fault::new(Code::WrongState, "another request changed it at the same time");
     Err(fault.next("look at it again, and repeat the request if it is still wanted"))
 }

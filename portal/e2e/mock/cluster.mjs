@@ -249,7 +249,7 @@ export function costIdle(world, query) {
       .slice(0, 4)
       .map((job, i) => ({ ...refOf(job), amount_micros: 48_000_000 / (i + 1), gpu_ms: 4 * HOUR })),
     total_micros: all,
-    notes: team ? ["what nobody held is in no team's bill"] : [],
+    notes: team ? ["the cost of idle GPUs is in no team's bill"] : [],
   };
 }
 

@@ -51,7 +51,7 @@ pub struct FigureSummary {
     pub idle_at_end_ms: i64,
 }
 
-/// What a GPU did, as far as one may see it: for a job the time in which it held the GPU.
+/// The use of a GPU. A caller who may see only a job gets the time in which the job held the GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GpuFigures {
     pub node: String,

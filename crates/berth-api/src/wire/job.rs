@@ -127,7 +127,7 @@ pub struct JobQuery {
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct SubmitQuery {
-    /// It waits until it is released, whatever the file says.
+    /// It waits until a user releases it. This overrides the file.
     pub hold: bool,
     /// Everything is checked and nothing is submitted.
     pub dry_run: bool,

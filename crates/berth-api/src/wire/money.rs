@@ -259,7 +259,7 @@ pub struct CostIdle {
     /// Whose bill was looked at; everybody's, and what nobody is billed for, where there are none.
     pub teams: Vec<String>,
     pub causes: Vec<IdleCause>,
-    /// Those that cost most first, as far as one may read them.
+    /// The most expensive ones that the caller may read, highest cost first.
     pub holders: Vec<IdleHolder>,
     /// All that was spent in this time, idle or not.
     pub total_micros: i64,

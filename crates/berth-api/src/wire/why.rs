@@ -87,7 +87,7 @@ pub struct AtRisk {
     pub lost_ms: i64,
     pub lost_micros: i64,
     pub last_checkpoint: Option<At>,
-    /// It saves when it is told to end, if it does that within its grace; then less is lost.
+    /// It saves when it gets the signal to stop. If it finishes within its grace, it loses less.
     pub may_save: bool,
     /// It goes on by itself later.
     pub restarts: bool,

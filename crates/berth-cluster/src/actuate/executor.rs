@@ -176,7 +176,7 @@ impl Executor {
                     self.report(OrderOutcome::Impossible(bind.lease, error.to_string())).await
                 }
                 ApiOrder::SetSuspended { job, .. } => {
-                    tracing::error!(%error, job = job.name, "a job could not be let go");
+                    tracing::error!(%error, job = job.name, "a job could not be suspended or resumed");
                 }
                 _ => tracing::error!(%error, "a pod could not be asked to end"),
             }

@@ -47,7 +47,7 @@ impl Checker<'_> {
             found.push((FindingCode::Unknown, format!("{lease} is stopped for no known job")));
         }
         if cause.displaces() && for_job.is_none() {
-            found.push((FindingCode::NoClaimant, format!("{lease} gives way to nobody")));
+            found.push((FindingCode::NoClaimant, format!("{lease} is preempted, but for no job")));
         }
         work.claimants.extend(claimant);
         // The tasks of a job that go together have one cause.
@@ -186,7 +186,7 @@ impl Checker<'_> {
         for claimant in &work.claimants {
             if !work.reserved.contains(claimant) && !work.started.contains_key(claimant) {
                 let id = self.view.base(*claimant).id;
-                let text = format!("others give way to job {id}, which gets nothing");
+                let text = format!("others are preempted for job {id}, which gets nothing");
                 found.push((FindingCode::NoClaimant, text));
             }
         }

@@ -36,7 +36,7 @@ pub enum Error {
     /// Without these rights nothing can be begun.
     #[error(
         "{user} may not {missing}. Give it the roles of the Helm chart in deploy/helm/berth, or \
-         start this as somebody who may; `kubectl auth can-i --list --as={user}` shows what it may"
+         start Berth as a user with these rights; `kubectl auth can-i --list --as={user}` shows what it may"
     )]
     MissingPermissions { user: String, missing: String },
     #[error("{path} is no path of a request: {why}")]

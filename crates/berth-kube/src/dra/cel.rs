@@ -310,7 +310,9 @@ impl<'a> Parser<'a> {
                     "quantity" => text.parse::<Quantity>().ok().map(Value::Quantity),
                     _ => Value::version(&text),
                 };
-                value.map(Expr::Literal).ok_or_else(|| self.wrong(&format!("`{text}` is none")))
+                value
+                    .map(Expr::Literal)
+                    .ok_or_else(|| self.wrong(&format!("`{text}` is not a {word}")))
             }
             _ => Err(self.wrong(&format!("`{word}` is not known here"))),
         }

@@ -21,8 +21,8 @@ pub enum PathError {
     )]
     Closed { path: PathBuf, uid: u32 },
     #[error(
-        "{} is not shared: without root all jobs have the account that runs Berth, so jobs of others \
-         than whoever started it see only folders that were named with `berth up --share DIR`; use \
+        "{} is not shared: without root all jobs have the account that runs Berth, so jobs of other \
+         users see only the folders in `berth up --share DIR`; use \
          a named volume, or ask for the folder to be shared",
         .0.display()
     )]

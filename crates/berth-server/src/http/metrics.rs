@@ -270,7 +270,7 @@ impl Page {
         };
         let all = self.family("gpus", "GPUs by model");
         let in_use = self.family("gpus_held", "GPUs that jobs hold, in parts where they share");
-        let free = self.family("gpus_free", "GPUs that nobody holds and that work");
+        let free = self.family("gpus_free", "Healthy GPUs that no job holds");
         for (model, counts) in by_model(&nodes, &held) {
             let labels = vec![("model", model)];
             all.get_or_create(&labels).set(counts.all as f64);
@@ -292,7 +292,7 @@ impl Page {
         let since = Some(money::month_start(clock::now()));
         let by = vec![CostKey::Team, CostKey::Project];
         let query = CostQuery { by, since, ..CostQuery::default() };
-        let help = "Spent since the first of the month; what nobody held has no team";
+        let help = "Spent since the first of the month; the cost of idle GPUs has no team";
         let family = self.family("cost_dollars", help);
         let mut projects: Projects<i64> = BTreeMap::new();
         for sum in money::spent::sums(&app.service, &query).await? {

@@ -73,7 +73,7 @@ impl Page {
         let preempted = self.counts("preemptions", help);
         let help = "Jobs that had to stop because another queue took its share back";
         let reclaimed = self.counts("reclaims", help);
-        let stopped = self.counts("job_stops", "Jobs that were told to stop, by the cause");
+        let stopped = self.counts("job_stops", "Jobs that Berth has stopped, by cause");
         let mut waits = Vec::new();
         for (team, of) in tallies.teams() {
             let labels = of_team(team);

@@ -91,7 +91,7 @@ impl Rules {
 }
 
 fn outrun(what: &str) -> Fault {
-    let detail = format!("somebody else changed {what} at the same moment");
+    let detail = format!("another request changed {what} at the same time");
     Fault::new(Code::WrongState, detail).next("apply the documents again")
 }
 

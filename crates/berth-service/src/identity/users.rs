@@ -113,7 +113,7 @@ async fn removable(store: &Store, name: &str) -> Result<(), Fault> {
     }
     if !leaves_an_admin(&users, name) {
         let fault = Fault::new(Code::InUse, format!("`{name}` is the only admin"));
-        return Err(fault.next("make somebody else an admin first"));
+        return Err(fault.next("make another user an admin first"));
     }
     Ok(())
 }

@@ -125,8 +125,8 @@ fn refusal(user: &str, team: &str, priority: i32, limit: &Limit) -> Fault {
     let fault = Fault::new(Code::PriorityTooHigh, detail);
     match limit.highest() {
         Some((name, _)) => fault.next(format!(
-            "use `{name}` or a lower class, or ask somebody who may raise it; \
-             docs/authorization.md says who that is"
+            "use `{name}` or a lower class, or ask a user who may raise it; \
+             docs/authorization.md lists the roles"
         )),
         None => fault.next("leave `priority` out, or ask an operator to raise the team's limit"),
     }

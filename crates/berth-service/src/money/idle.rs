@@ -82,7 +82,7 @@ pub async fn idle(
         let text = "free, and of no use to the requests there are: the rest of a machine, or parts";
         answer.causes.push(cause("fragmented", text, of(CostKind::Fragmented), false));
     } else {
-        notes.push("what nobody held is in no team's bill".to_owned());
+        notes.push("the cost of idle GPUs is in no team's bill".to_owned());
     }
     let text = "a job had it, and its tasks did not run yet";
     answer.causes.push(cause("starting", text, of(CostKind::Held), true));

@@ -68,7 +68,7 @@ pub async fn open_by_token(
     origin: &Origin,
 ) -> Result<Opened, Fault> {
     if service.vault.job_tokens().read(given).is_some() {
-        let fault = Fault::new(Code::NoToken, "the token of a job signs nobody in");
+        let fault = Fault::new(Code::NoToken, "the token of a job cannot sign in");
         return Err(fault.next("use a token of your own: `berth token create`"));
     }
     let token = credentials::valid(&service.store, given).await?;
@@ -172,8 +172,7 @@ pub(crate) fn means(row: &SessionRow) -> SignInMeans {
 pub(crate) async fn valid(service: &Service, given: &Shown) -> Result<SessionRow, Fault> {
     let unknown = || not_signed_in("this browser is not signed in, or was signed out");
     if given.key.is_none() {
-        let detail =
-            format!("a cookie alone signs nobody in: the header `{KEY_HEADER}` is missing");
+        let detail = format!("a cookie alone cannot sign in: the header `{KEY_HEADER}` is missing");
         return Err(not_signed_in(&detail));
     }
     let (id, secret) = given.key().ok_or_else(unknown)?;

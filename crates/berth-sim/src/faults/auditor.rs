@@ -177,7 +177,7 @@ impl Auditor {
             return wrong(Class::LostJob, format!("job {id} ended while lease {lease} is open"));
         }
         match self.jobs.get_mut(&id) {
-            None => wrong(Class::LostJob, format!("job {id} ended, and nobody submitted it")),
+            None => wrong(Class::LostJob, format!("job {id} ended, but no user submitted it")),
             Some(job) if job.ended.is_some() => {
                 wrong(Class::LostJob, format!("job {id} ended twice"))
             }
@@ -279,7 +279,7 @@ impl Auditor {
     fn start(&mut self, lease: LeaseId, node: &Name, slices: &[Slice]) -> Result<(), Finding> {
         self.starts += 1;
         let Some(job) = self.jobs.get(&lease.job) else {
-            return wrong(Class::LostJob, format!("{lease} of a job nobody submitted"));
+            return wrong(Class::LostJob, format!("{lease} of a job that no user submitted"));
         };
         if job.ended.is_some() || job.cancelled {
             return wrong(Class::TwiceAtOnce, format!("{lease} of a job that is over"));

@@ -56,7 +56,7 @@ impl Claims {
 
     pub fn came(&mut self, claim: &Name, node: &NodeSpec) -> Result<(), Finding> {
         let Some((pool, ..)) = self.ordered.remove(claim) else {
-            return Err(wrong(format!("{claim} came, and nobody had ordered it")));
+            return Err(wrong(format!("{claim} came, but Berth had not ordered it")));
         };
         self.there.insert(node.name.clone(), pool);
         Ok(())
@@ -64,7 +64,7 @@ impl Claims {
 
     pub fn failed(&mut self, claim: &Name, retry_at: Time) -> Result<(), Finding> {
         let Some(offer) = self.ordered.remove(claim) else {
-            return Err(wrong(format!("{claim} cannot be had, and nobody had ordered it")));
+            return Err(wrong(format!("{claim} is unavailable, but Berth had not ordered it")));
         };
         self.sold_out.insert(offer, retry_at);
         Ok(())

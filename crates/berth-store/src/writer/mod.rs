@@ -233,7 +233,7 @@ impl Writer {
                 let mut connection = self.connection.take().expect("linked just now");
                 self.store.read_head(&mut connection, self.epoch).await?;
                 self.connection = Some(connection);
-                Err(self.store.unreadable("the log", "it was changed by somebody else"))
+                Err(self.store.unreadable("the log", "another program changed it"))
             }
             Err(source) => Err(self.failed(action, source).await),
         }

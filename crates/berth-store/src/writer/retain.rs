@@ -7,7 +7,7 @@ use berth_model::{Span, Time};
 use sqlx::AnyConnection;
 use sqlx::{Row, query_with};
 
-const RETAIN: &str = "let go of old rows";
+const RETAIN: &str = "delete old rows";
 
 /// What one step of [`Writer::retain`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -161,7 +161,7 @@ impl Logs {
         let is_idle = |(lease, _): &(LeaseId, PathBuf)| !self.is_open(*lease);
         let old: Vec<_> = older(&self.root, before).into_iter().filter(is_idle).collect();
         if let Err(error) = delete_unknown(old, &store).await {
-            tracing::warn!(%error, "old logs could not be let go; trying again with the next");
+            tracing::warn!(%error, "old logs could not be deleted; retrying with the next");
         }
     }
 

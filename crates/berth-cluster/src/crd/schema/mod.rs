@@ -133,7 +133,7 @@ fn queue() -> Value {
         ("borrow", amounts("The most it may use beyond its quota")),
         ("lend", amounts("The most of its quota that others may use meanwhile")),
         ("user_limit", amounts("The most that one user may use")),
-        ("weight", number("Its part of what nobody is promised, beside its siblings (1)", 0)),
+        ("weight", number("Its share of GPUs beyond all quotas, relative to its siblings (1)", 0)),
         ("priority", whole("Whose turn it is among siblings: the highest first (0)", None)),
         ("order", word("Whose turn it is inside (the policy's)", &words_of("order"))),
         ("min_runtime", scalar("Time since its start in which a job is no victim, such as 30m")),
@@ -166,7 +166,7 @@ fn budget() -> Value {
         ("limit", scalar("Dollars for each period: 500 or 99.50")),
         ("per", word("When it begins anew (month)", &words_of("per"))),
         ("action", word("What happens when it is spent (notify)", &words_of("action"))),
-        ("thresholds", list("When somebody is told, such as [50%, 80%]", text(""))),
+        ("thresholds", list("When Berth sends an alert, such as [50%, 80%]", text(""))),
     ]);
     budget["required"] = json!(["limit"]);
     budget

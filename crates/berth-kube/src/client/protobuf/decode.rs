@@ -22,7 +22,7 @@ pub enum DecodeError {
     FieldType,
     #[error("field {number} beside `{beside}` is not known")]
     Field { number: u32, beside: &'static str },
-    #[error("a text is none")]
+    #[error("a string is not UTF-8")]
     Text,
     #[error("it does not begin as objects of the API server do")]
     Magic,

@@ -129,7 +129,7 @@ impl Known<'_> {
             "required": ["items"],
             "properties": { "items": { "type": "array", "items": self.0.refer::<T>() } },
         });
-        Shape::new("200", "All there are, as far as one may see them", Some(vec![(JSON, items)]))
+        Shape::new("200", "All that the caller may see", Some(vec![(JSON, items)]))
     }
 
     fn takes<T: ToSchema>(&mut self, shape: Shape) -> Shape {
