@@ -77,7 +77,7 @@ impl State {
     }
 
     /// A queue and those above it, the lowest first; none where there is no such queue.
-    pub fn queue_path(&self, name: &str) -> Vec<QueueSnapshot> {
+    pub fn queue_snapshots_of(&self, name: &str) -> Vec<QueueSnapshot> {
         let path = self.queues.find(name).into_iter().flat_map(|ix| self.queues.path(ix));
         path.map(|ix| queue_snapshot(self.queues.get(ix))).collect()
     }

@@ -168,12 +168,12 @@ queues: [{name: lab}, {name: nlp, parent: lab}, {name: audio, parent: lab}]
 ";
     let loaded = World::parse(world).unwrap_or_else(|error| panic!("{error}"));
     let state = State::load(&loaded.snapshot).unwrap_or_else(|error| panic!("{error}"));
-    let path = state.queue_path("nlp");
+    let path = state.queue_snapshots_of("nlp");
     let names: Vec<&str> = path.iter().map(|queue| queue.spec.name.as_str()).collect();
     assert_eq!(names, ["nlp", "lab"]);
     let all = state.queue_snapshots();
     assert!(path.iter().all(|queue| all.contains(queue)));
-    assert!(state.queue_path("vision").is_empty());
+    assert!(state.queue_snapshots_of("vision").is_empty());
     assert_eq!(state.node_spec("a"), Some(&state.node_snapshots()[0].spec));
     assert_eq!(state.node_spec("b"), None);
 }

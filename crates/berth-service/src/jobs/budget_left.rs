@@ -19,7 +19,7 @@ pub struct BudgetLeft {
 }
 
 pub fn of(state: &State, caller: &Caller, queue: &str) -> Option<BudgetLeft> {
-    let (path, now) = (state.queue_path(queue), clock::now());
+    let (path, now) = (state.queue_snapshots_of(queue), clock::now());
     path.iter()
         .filter(|queue| caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None))
         .filter_map(|queue| budget_left(queue, || state.unbilled_below(&queue.spec.name, now)))
