@@ -4,6 +4,7 @@
 //! [`reproduce`] repeats finished jobs, [`returns`] compares cost with results, and [`stop_rule`] stops
 //! jobs whose metrics meet a rule. No scheduling crate depends on this crate.
 
+mod gpu_time;
 pub mod lineage;
 pub mod reproduce;
 pub mod returns;

@@ -1,11 +1,12 @@
 //! The jobs and data of this server.
 
 use super::known::{Job, Known, Spent};
+use crate::gpu_time;
+use berth_api::Code;
 use berth_api::access::Permission;
-use berth_api::{Code, wire};
-use berth_model::{JobId, Time};
+use berth_engine::clock;
+use berth_model::JobId;
 use berth_service::jobs::find;
-use berth_service::money::cost;
 use berth_service::{Caller, Fault, Service};
 use berth_store::DataVersionRow;
 
@@ -51,19 +52,11 @@ impl Known for Live<'_> {
     }
 
     async fn spent(&self, job: &Job) -> Result<Spent, Fault> {
-        // The ledger aggregates old cost by day, so filter by job and not by time.
-        let query = wire::CostQuery {
-            by: Some("job".to_owned()),
-            from: Some(Time(0).into()),
-            job: Some(job.row.id.to_string()),
-            ..wire::CostQuery::default()
-        };
-        let found = cost::list(self.service, self.caller, query).await?;
-        let gpu_ms = found.rows.iter().map(|row| row.gpu_ms).sum();
-        Ok(match found.rows.is_empty() {
-            true => Spent { cost_micros: job.row.cost.0, gpu_ms: 0 },
-            false => Spent { cost_micros: found.total_micros, gpu_ms },
-        })
+        let (id, now) = (job.row.id, clock::now());
+        let leases = self.service.store.leases_of(id).await?;
+        let core = self.service.engine.core();
+        let cost = core.jobs.get(&id).map_or(job.row.cost, |live| core.cost(live, now));
+        Ok(Spent { cost_micros: cost.0, gpu_ms: gpu_time::held(&leases, now) })
     }
 
     async fn versions(&self, team: &str, name: Option<&str>) -> Result<Vec<DataVersionRow>, Fault> {

@@ -1,5 +1,6 @@
 //! The facts of a job that its run shows.
 
+use crate::gpu_time;
 use berth_code::Origin;
 use berth_engine::Detail;
 use berth_model::run::{Command, RunSpec};
@@ -149,7 +150,7 @@ impl Facts {
             data: run.as_ref().map(data).unwrap_or_default(),
             file: row.file.clone(),
             cost_micros: row.cost.0,
-            gpu_ms: leases.iter().map(|lease| gpu_ms(lease, now)).sum(),
+            gpu_ms: gpu_time::held(leases, now),
         }
     }
 }
@@ -174,14 +175,6 @@ fn data(run: &RunSpec) -> Vec<Mounted> {
         Some(Mounted { path: path.clone(), version: data.version.to_string(), hash })
     };
     run.versions().filter_map(version).collect()
-}
-
-fn gpu_ms(lease: &LeaseRow, now: Time) -> i64 {
-    let milli: i64 =
-        live::slices(&lease.slices).iter().map(|slice| live::share(&slice.share).0).sum();
-    let span = (lease.closed.unwrap_or(now) - lease.opened).0.max(0);
-    let whole = i128::from(milli) * i128::from(span) / 1_000;
-    i64::try_from(whole).unwrap_or(i64::MAX)
 }
 
 /// `8xH100`, or `2xH100, 1xL4`.
