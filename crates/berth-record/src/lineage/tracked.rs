@@ -17,6 +17,8 @@ pub(crate) fn failed(error: berth_tracker::Error) -> Fault {
     let code = match error.code {
         berth_tracker::Code::Unavailable => Code::StoreDown,
         berth_tracker::Code::DoesNotExist => Code::NotFound,
+        berth_tracker::Code::TooManyRequests => Code::TooMany,
+        berth_tracker::Code::LimitExceeded => Code::TooLarge,
         berth_tracker::Code::InvalidParameterValue | berth_tracker::Code::BadRequest => {
             Code::BadRequest
         }
