@@ -1,4 +1,4 @@
-//! Headers of an archive. Owners and times differ between machines and are left out.
+//! Headers of an archive. They omit owners and times, which differ between machines.
 
 use tar::{EntryType, Header};
 

@@ -1,5 +1,5 @@
-//! Where a folder comes from: its commit, and what was changed since. An archive has it as its first
-//! entries, so that nothing else has to be read to find it.
+//! The origin of a folder: its commit, and the changes since. It is in the first entries of an archive, so
+//! that a reader can stop after them.
 
 use crate::header::plain;
 use flate2::read::GzDecoder;
@@ -7,25 +7,25 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use tar::{Archive, Builder, EntryType};
 
-/// The files of an archive that have it.
+/// The files of the origin in an archive.
 const COMMIT: &str = ".berth/commit";
 const DIFF: &str = ".berth/code.diff";
-/// What is kept of a diff.
+/// The maximum size of a diff.
 pub const MOST_DIFF: usize = 1 << 20;
-/// What is read of an archive to find it.
+/// How much of an archive to read for the origin.
 const MOST_READ: u64 = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     pub commit: String,
-    /// Whether files were not as the commit has them.
+    /// Whether files differ from the commit.
     pub dirty: bool,
-    /// What was different, cut at [`MOST_DIFF`]; empty where only new files were.
+    /// The diff, cut at [`MOST_DIFF`]; empty if there are only untracked files.
     pub diff: String,
 }
 
 impl Origin {
-    /// What an archive says; nothing where it was packed from no repository.
+    /// Reads the origin from an archive; `None` if the folder was not a repository.
     pub fn of_archive(archive: impl Read) -> Option<Origin> {
         let mut archive = Archive::new(GzDecoder::new(archive).take(MOST_READ));
         let mut found: Option<Origin> = None;
@@ -66,13 +66,13 @@ impl Origin {
         }
     }
 
-    /// Whether a file of a folder would take the place of these.
+    /// Whether a file of the folder collides with these.
     pub(crate) fn is_its_own(path: &Path) -> bool {
         path == Path::new(COMMIT) || path == Path::new(DIFF)
     }
 }
 
-/// Cuts a diff that is too long, between two lines.
+/// Truncates a diff at the end of a line.
 pub fn cut_diff(mut diff: String) -> String {
     if diff.len() > MOST_DIFF {
         let mut end = MOST_DIFF;

@@ -74,7 +74,7 @@ pub fn pack(folder: &Path, limits: Limits, to: impl Write) -> Result<Packed, Pac
     pack_with_origin(folder, None, limits, to)
 }
 
-/// The same, with where the folder comes from.
+/// The same, with the origin of the folder.
 pub fn pack_with_origin(
     folder: &Path,
     origin: Option<&Origin>,

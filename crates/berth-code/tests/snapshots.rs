@@ -182,7 +182,7 @@ fn an_archive_says_which_commit_it_is_of_and_what_was_changed_since() {
     assert_eq!(fs::read_to_string(to.path().join("train.py")).unwrap(), "print(1)");
     let clean = Origin { dirty: false, diff: String::new(), ..origin };
     assert_eq!(Origin::of_archive(&with(&clean)[..]), Some(clean.clone()));
-    // A folder that was fetched with `berth code` has the files of another submission.
+    // A folder from `berth code` contains the origin of another submission.
     write(folder.path(), ".berth/commit", "something else");
     assert_eq!(Origin::of_archive(&with(&clean)[..]), Some(clean));
     let (_, plain) = packed(project().path());

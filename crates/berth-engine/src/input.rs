@@ -75,8 +75,8 @@ pub enum Act {
         /// Kill it without its grace.
         now: bool,
     },
-    /// A rule of the job itself says that it is done: it is stopped with its grace, and what its
-    /// tasks end with then is a good end.
+    /// A rule of the job itself ends it: Berth stops it with its grace, and counts the exit codes of its tasks
+    /// as success.
     EndEarly {
         job: JobId,
         why: String,

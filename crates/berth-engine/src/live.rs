@@ -54,7 +54,7 @@ pub struct Detail {
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
     pub tries: Tries,
-    /// Why it ends although nothing failed: a rule of its own says that it is done.
+    /// The reason of an early end by a rule of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<String>,
     /// A user put it on hold, or its own budget did.

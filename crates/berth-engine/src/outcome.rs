@@ -76,7 +76,7 @@ pub(crate) fn exit(ended: &Ended) -> Exit {
     }
 }
 
-/// What a list has of an end, without where a program was looked for.
+/// The short form of an outcome for lists, without the search path of a program.
 pub(crate) fn in_short(text: &str) -> &str {
     text.split_once(" (PATH=").map_or(text, |(short, _)| short)
 }

@@ -55,8 +55,8 @@ impl Identity {
         }
     }
 
-    /// Adds what the client of MLflow in a task has to know to log to the run of the job. What the job
-    /// itself says stays.
+    /// Adds the variables with which the client of MLflow logs to the run of the job. Variables of the job
+    /// take precedence.
     pub fn equip_tracking(&self, start: &LeaseStart, env: &mut BTreeMap<String, String>) {
         if !tracked_run::is_told(&start.run) {
             return;

@@ -1,4 +1,4 @@
-//! Artifacts over MLflow's routes, piece by piece.
+//! Streams artifacts over MLflow's routes.
 
 use super::Client;
 use super::error::{Error, Result};
@@ -9,16 +9,16 @@ use reqwest::header::{CONTENT_LENGTH, ETAG};
 use reqwest::{Response, Url};
 use std::io;
 
-/// What requests of these routes are called in messages.
+/// The name of these requests in messages.
 const WHAT: &str = "artifacts";
 
-/// Bytes on their way to the server.
+/// The bytes of an upload.
 pub trait ArtifactPieces: Stream<Item = io::Result<Vec<u8>>> + Send + 'static {}
 
 impl<S: Stream<Item = io::Result<Vec<u8>>> + Send + 'static> ArtifactPieces for S {}
 
 impl Client {
-    /// Sends a file to a path such as `nlp/1/RUN/artifacts/model.bin`, for as long as it takes.
+    /// Uploads a file to a path such as `nlp/1/RUN/artifacts/model.bin`, without a time limit.
     pub async fn put_artifact(
         &self,
         path: &str,
@@ -33,13 +33,13 @@ impl Client {
         self.artifact_answer(request).await.map(drop)
     }
 
-    /// A file, as it comes.
+    /// A streamed download.
     pub async fn artifact(&self, path: &str) -> Result<Pieces> {
         let request = self.http.get(self.place_of(path));
         Ok(self.pieces_of(self.artifact_answer(request).await?))
     }
 
-    /// What no other content has, where the server says it: at a server of Berth the SHA-256 sum.
+    /// The ETag, if the server sends one. For a server of Berth it is the SHA-256 sum.
     pub async fn artifact_tag(&self, path: &str) -> Result<Option<String>> {
         let request = self.http.head(self.place_of(path)).timeout(self.timeout);
         let response = self.artifact_answer(request).await?;
@@ -47,7 +47,7 @@ impl Client {
         Ok(tag.map(|tag| tag.trim_matches('"').to_owned()))
     }
 
-    /// A file from another place of the server, such as `get-artifact` of MLflow's.
+    /// Downloads from another route, such as MLflow's `get-artifact`.
     pub async fn file_at(&self, place: &str, query: &[(&str, &str)]) -> Result<Pieces> {
         let mut url = self.below(place.split('/'));
         url.query_pairs_mut().extend_pairs(query);

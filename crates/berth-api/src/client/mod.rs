@@ -33,7 +33,7 @@ pub struct Options {
     /// Such as `http://127.0.0.1:7070`.
     pub url: String,
     pub token: Option<String>,
-    /// Sends the token as the password of this user, for servers that know no other way.
+    /// Sends the token as the password of this user, for servers without bearer tokens.
     pub user: Option<String>,
     /// Certificates to trust besides those of the system, as PEM.
     pub ca_pem: Option<Vec<u8>>,

@@ -8,7 +8,7 @@ use crate::routes::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
-/// What requests of these routes are called in messages.
+/// The name of these requests in messages.
 const WHAT: &str = "tracking";
 
 impl Client {
@@ -69,7 +69,7 @@ impl Client {
     }
 }
 
-/// A refusal in MLflow's own form, or the status where there is none.
+/// Reads an error in MLflow's format, else the HTTP status.
 pub(super) fn refusal(bytes: &[u8], status: u16, url: String, what: &'static str) -> Error {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(body) if body["message"].is_string() => Error::Problem(Box::new(problem(&body))),

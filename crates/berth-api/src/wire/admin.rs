@@ -81,7 +81,7 @@ pub struct AuditList {
 pub struct AuditQuery {
     pub who: Option<String>,
     pub what: Option<String>,
-    /// What was changed, such as `model nlp/chat`.
+    /// The changed entity, such as `model nlp/chat`.
     pub target: Option<String>,
     #[param(value_type = Option<At>)]
     pub since: Option<At>,
@@ -202,8 +202,8 @@ impl DocumentKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Diff {
     pub changes: Vec<Change>,
-    /// What is taken as written and cannot be had in full, such as quotas beyond that of the queue
-    /// above.
+    /// Warnings about values that Berth accepts but cannot provide in full, such as quotas beyond that of
+    /// the parent queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Whether they were made.

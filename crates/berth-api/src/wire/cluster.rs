@@ -79,7 +79,7 @@ pub struct Gpu {
     /// What its last check came to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<GpuCheck>,
-    /// The state of its node, where that takes no new work: no job gets what is free of it.
+    /// The state of its node, if the node takes no new jobs. No job can use its free GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<NodeState>,
     /// How much of it nobody holds.
@@ -162,7 +162,7 @@ pub enum NodeState {
 }
 
 impl NodeState {
-    /// Whether jobs start on such a node.
+    /// Whether jobs can start on a node in this state.
     pub const fn takes_work(self) -> bool {
         matches!(self, NodeState::Ready | NodeState::Leaving)
     }
@@ -180,7 +180,7 @@ impl NodeState {
 }
 
 impl Gpu {
-    /// How much of it a job can get now.
+    /// How much of it a new job can use.
     pub fn usable_milli(&self) -> i64 {
         if self.closed.is_some() { 0 } else { self.free_milli }
     }

@@ -110,7 +110,7 @@ pub struct DataDiff {
 pub struct DataClean {
     /// Only what was pushed so long ago, such as `7d`; 30 days where left out.
     pub older_than: Option<String>,
-    /// Says what would go, and removes nothing.
+    /// Counts what Berth would remove, and removes nothing.
     pub dry_run: bool,
 }
 

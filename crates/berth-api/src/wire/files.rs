@@ -40,8 +40,8 @@ pub struct JobFileList {
     pub entries: Vec<JobFile>,
     /// There are more than one answer has.
     pub more: bool,
-    /// Where the command of the job starts, where that is not its folder: what it writes under names
-    /// without a folder is there. A path from the root on is outside of the job's folder.
+    /// The working folder of the command, if it is not the job's folder. Files with relative paths are there.
+    /// An absolute path is outside of the job's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
 }

@@ -66,7 +66,7 @@ pub struct Job {
     /// Values of its sweep, for an element of one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-    /// The id of its tracked run, once it has started. Each element of an array has one of its own.
+    /// The id of its tracked run, once it has started. Each element of an array has its own run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }

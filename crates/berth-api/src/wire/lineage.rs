@@ -1,37 +1,37 @@
-//! What came from what, and how to run a finished job again.
+//! Lineage, and recipes that repeat a finished job.
 
 use super::{At, Id};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-/// Which way to go from a node.
+/// The direction of a lineage.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LineageWay {
-    /// To what it was made from.
+    /// Upstream: to the inputs.
     Up,
-    /// To what was made from it.
+    /// Downstream: to the outputs.
     Down,
     #[default]
     Both,
 }
 
-/// Where to begin, and how far to go.
+/// The start of a lineage, and its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct LineageQuery {
-    /// Such as `model:chat@3`, `run:ID`, `job:17`, `data:c4@v3` or `logged_model:m-ID`. An alias may
-    /// stand for the version of a model: `model:chat@champion`.
+    /// Such as `model:chat@3`, `run:ID`, `job:17`, `data:c4@v3` or `logged_model:m-ID`. Instead of the
+    /// version of a model, it may have an alias: `model:chat@champion`.
     pub of: String,
-    /// The team whose things are meant; your default team where left out.
+    /// The team; by default your default team.
     pub team: Option<String>,
-    /// Both ways where left out.
+    /// By default both.
     pub way: LineageWay,
-    /// So many nodes at the most; 2000 where left out, and at the most.
+    /// The maximum number of nodes; the default and the limit are 2000.
     pub limit: Option<u32>,
 }
 
@@ -45,16 +45,16 @@ pub enum LineageKind {
     LoggedModel,
     Run,
     Job,
-    /// A version of data that Berth keeps.
+    /// A version of data in Berth.
     Data,
-    /// A data set that a run names and Berth does not keep.
+    /// A data set that a run names, outside of Berth.
     Dataset,
     Code,
     Image,
 }
 
 impl LineageKind {
-    /// As ids begin with it.
+    /// The prefix of ids.
     pub const fn word(self) -> &'static str {
         match self {
             LineageKind::Model => "model",
@@ -69,14 +69,14 @@ impl LineageKind {
     }
 }
 
-/// What is known of a node. What does not apply to its kind is left out.
+/// The details of a node. Each kind has only the fields that apply to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct LineageDetails {
     /// `RUNNING` or `FINISHED` of a run, `done` of a job, `READY` of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Who made it.
+    /// The user who created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,16 +85,16 @@ pub struct LineageDetails {
     pub started: Option<At>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<At>,
-    /// What the job has cost.
+    /// The cost of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<i64>,
-    /// GPUs times milliseconds: what all tasks of the job have held.
+    /// GPUs times milliseconds, over all tasks of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_ms: Option<i64>,
     /// The GPUs that a run had, such as `8xH100`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<String>,
-    /// What the job asks for, in the words of its file.
+    /// The resources of the job, as in its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,39 +115,39 @@ pub struct LineageDetails {
     /// The commit of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The code had changes that are in no commit.
+    /// The code had uncommitted changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
     /// The newest checkpoint of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
-    /// Names that point to a version of a model.
+    /// The aliases of a version of a model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Where the files of a model, or of another data set, are.
+    /// The location of the files of a model or data set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A thing in a lineage.
+/// A node of a lineage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LineageNode {
-    /// Its kind and its name, such as `model:chat@3`; of another team than was asked for with that
-    /// team, such as `data:audio/c4@v3`.
+    /// Its kind and name, such as `model:chat@3`. For another team than the requested one, it includes the
+    /// team: `data:audio/c4@v3`.
     pub id: String,
     pub kind: LineageKind,
-    /// Empty where it is hidden.
+    /// Empty if it is hidden.
     pub name: String,
-    /// Empty where it is hidden.
+    /// Empty if it is hidden.
     pub team: String,
-    /// One line for people.
+    /// A label of one line.
     pub label: String,
-    /// It belongs to a team whose things you may not see.
+    /// It belongs to a team whose data you may not see.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// Something names it, and it is not there any more.
+    /// It was deleted, but another node refers to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
     pub details: LineageDetails,
@@ -158,50 +158,50 @@ pub struct LineageNode {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LineageLink {
-    /// A version was registered from a logged model, a run or another version.
+    /// From a version to the logged model, run or version that it was registered from.
     RegisteredFrom,
-    /// A logged model was made by a run.
+    /// From a logged model to the run that logged it.
     LoggedBy,
-    /// A run reads a logged model.
+    /// From a run to a logged model that it reads.
     ReadModel,
-    /// A run is part of another one.
+    /// From a child run to its parent.
     ChildOf,
-    /// A run is that of a job.
+    /// From a run to its job.
     RunOf,
-    /// A run reads data.
+    /// From a run to data that it reads.
     Read,
-    /// A run was made with code.
+    /// From a run to its code.
     WithCode,
-    /// A run was made in an image.
+    /// From a run to its image.
     InImage,
-    /// A version of data was made from another one.
+    /// From a version of data to its parent.
     DerivedFrom,
-    /// A job goes on from the checkpoint of another one.
+    /// From a job to the run of the job whose checkpoint it resumed.
     ResumedFrom,
 }
 
-/// `from` was made from, or with, `to`.
+/// An edge from an output, `from`, to its input, `to`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub struct LineageEdge {
     /// The id of a node.
     pub from: String,
-    /// The id of a node that was there before.
+    /// The id of the input.
     pub to: String,
     pub kind: LineageLink,
 }
 
-/// What came from what: nodes in the order of their distance from the first, and what joins them.
+/// A lineage: nodes in the order of their distance from the first, and edges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lineage {
-    /// The node that was asked for.
+    /// The requested node.
     pub of: String,
     pub nodes: Vec<LineageNode>,
     pub edges: Vec<LineageEdge>,
-    /// What the jobs above it have cost, with its own.
+    /// The cost of all upstream jobs, including the start.
     pub cost_micros: i64,
     /// GPUs times milliseconds of the same jobs.
     pub gpu_ms: i64,
-    /// The limit cut it: there is more.
+    /// The limit has cut the graph.
     pub more: bool,
 }
 
@@ -209,8 +209,7 @@ pub struct Lineage {
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct RecipeQuery {
-    /// The team whose experiment the run is in; your default team where left out. A run has an id of
-    /// its own, so this only makes sure.
+    /// The team of the run; by default your default team. Ids of runs are unique, so this is only a check.
     pub team: Option<String>,
 }
 
@@ -218,7 +217,7 @@ pub struct RecipeQuery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipeSource {
-    /// The job, which the server still has.
+    /// The job.
     Job,
     /// The artifact `berth/job.yaml` of the run.
     Artifact,
@@ -231,44 +230,43 @@ pub struct RecipeCode {
     pub snapshot: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// It had changes that are in no commit. The snapshot has them.
+    /// The code had uncommitted changes. The snapshot contains them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
-    /// The snapshot is still there.
+    /// The server still has the snapshot.
     pub kept: bool,
 }
 
 /// Data of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecipeData {
-    /// Where the job finds it.
+    /// The path of the data in the job.
     pub path: String,
     /// Such as `c4@v3`.
     pub version: String,
-    /// What the run had.
+    /// The hash that the run had.
     pub hash: String,
-    /// What the version has now; none where it was removed.
+    /// The current hash; `null` if the version was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
 }
 
-/// Something that is not as it was for the run.
+/// A difference from the time of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecipeDifference {
-    /// What it is about, such as `data c4@v3`, `code`, `image`, `gpus` or `price`.
+    /// The subject, such as `data c4@v3`, `code`, `image`, `gpus` or `price`.
     pub what: String,
-    /// What it was then.
+    /// The value at the time of the run.
     pub then: String,
-    /// What it is now.
+    /// The current value.
     pub now: String,
     /// What to do about it.
     pub next: String,
-    /// The run cannot be repeated as long as this is so. Otherwise it may come out different, or cost
-    /// something else.
+    /// This difference blocks a repetition. Other differences may change the result or the cost.
     pub blocks: bool,
 }
 
-/// How to make a run again.
+/// How to repeat a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Recipe {
     /// The id of the run.
@@ -277,8 +275,8 @@ pub struct Recipe {
     pub job: Option<Id>,
     pub team: String,
     pub source: RecipeSource,
-    /// The job file as YAML. Its data has the hashes that the run had: Berth refuses the file where a
-    /// version has other data now.
+    /// The job file as YAML, with the hashes of the run's data. Berth refuses the file if a version has
+    /// another hash now.
     pub file: String,
     /// The same as JSON.
     #[schema(value_type = Object)]

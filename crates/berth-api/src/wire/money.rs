@@ -153,7 +153,7 @@ pub struct CostSeries {
     pub step: CostStep,
     pub from: At,
     pub to: At,
-    /// The ones that cost most first.
+    /// The keys, highest cost first.
     pub keys: Vec<String>,
     /// One for each step in which something was spent, the oldest first.
     pub points: Vec<CostPoint>,

@@ -1,9 +1,9 @@
-//! What the money that runs cost has brought.
+//! Cost per result.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What runs are put together by.
+/// The grouping of runs.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
 )]
@@ -14,7 +14,7 @@ pub enum ReturnsBy {
     Project,
 }
 
-/// Which values of a metric are the better ones.
+/// Which values of a metric are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BetterValues {
@@ -22,83 +22,82 @@ pub enum BetterValues {
     Lower,
 }
 
-/// Which runs to look at, and for what.
+/// The runs and the metric to compare.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct ReturnsQuery {
-    /// Your default team where left out.
+    /// By default your default team.
     pub team: Option<String>,
-    /// One experiment, by name or id; all of the team where left out.
+    /// An experiment, by name or id; by default all of the team.
     pub experiment: Option<String>,
-    /// What each row stands for.
+    /// The grouping of rows.
     pub by: ReturnsBy,
-    /// The metric that a result is measured by.
+    /// The metric of the result.
     pub metric: Option<String>,
-    /// The value that a run has to reach; the best value of each row where left out.
+    /// The value to reach; by default the best value of each row.
     pub goal: Option<f64>,
-    /// Lower ones where left out and the metric's name says loss or error, higher ones otherwise.
+    /// The default is lower if the name of the metric contains loss or error, else higher.
     pub better: Option<BetterValues>,
 }
 
-/// What the runs of an experiment or a project have cost and brought.
+/// The cost and results of an experiment or a project.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Return {
-    /// Of the experiment or the project; empty for runs without a project.
+    /// The name of the experiment or project; empty for runs without a project.
     pub name: String,
-    /// The id of the experiment, where rows are by experiment.
+    /// The id of the experiment, if rows are experiments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experiment: Option<String>,
-    /// Runs that are not deleted.
+    /// The number of active runs.
     pub runs: u64,
-    /// Runs among them that say nothing of a cost: those outside of jobs.
+    /// Runs without a cost, because they have no job.
     pub without_cost: u64,
-    /// What all of them have cost.
+    /// The cost of all runs.
     pub spent_micros: i64,
     /// Hours of one whole GPU.
     pub gpu_hours: f64,
-    /// The best value that a run has reached.
+    /// The best value of the metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<f64>,
-    /// The run that has it.
+    /// The run with the best value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_run: Option<String>,
-    /// The value that counts as a result in this row.
+    /// The goal of this row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<f64>,
-    /// Runs that have reached it.
+    /// The number of runs that reached the goal.
     pub reached: u64,
-    /// What all runs had cost when one first reached it. Of runs that were under way then, the part
-    /// of their time counts.
+    /// The cost of all runs until the first run reached the goal. For runs that were still running then, the
+    /// cost in proportion to their time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_goal_micros: Option<i64>,
-    /// What was spent for each run that has reached it.
+    /// The cost for each run that reached the goal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_result_micros: Option<i64>,
-    /// What runs have cost that failed or were killed.
+    /// The cost of failed and killed runs.
     pub failed_micros: i64,
-    /// What other runs have cost that ended and brought no better value than a run that started
-    /// before them.
+    /// The cost of other ended runs whose best value is no better than that of an earlier run.
     pub superseded_micros: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Returns {
-    /// Whose runs they are.
+    /// The team of the runs.
     pub team: String,
-    /// What each row stands for.
+    /// The grouping of rows.
     pub by: ReturnsBy,
-    /// The metric that a result is measured by.
+    /// The metric of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Which of its values are the better ones.
+    /// Which values of the metric are better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub better: Option<BetterValues>,
-    /// The ones that cost most first.
+    /// The rows, highest cost first.
     pub rows: Vec<Return>,
-    /// The sum of all rows.
+    /// The total over all rows.
     pub total_micros: i64,
-    /// What was left out, and why.
+    /// Omitted runs, and why.
     pub notes: Vec<String>,
 }

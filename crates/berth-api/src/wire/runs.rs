@@ -1,4 +1,4 @@
-//! Deleted runs and experiments.
+//! The removal of deleted runs and experiments.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,18 +6,18 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct RunsClean {
-    /// Only what was deleted so long ago, such as `7d`; 30 days where left out.
+    /// The minimum time since the deletion, such as `7d`; the default is 30 days.
     pub older_than: Option<String>,
-    /// Says what would go, and removes nothing.
+    /// Counts what Berth would remove, and removes nothing.
     pub dry_run: bool,
 }
 
-/// What goes for good. The server removes it in the background.
+/// What Berth removes. It works in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct RunsCleaned {
-    /// Without those that a version of a registered model names.
+    /// Excludes runs that a version of a registered model names.
     pub runs: u64,
-    /// Each goes after its last run.
+    /// Berth removes each experiment after its last run.
     pub experiments: u64,
     pub dry_run: bool,
 }

@@ -1,4 +1,4 @@
-//! Experiments that other teams may read.
+//! Shares of experiments.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,6 +6,6 @@ use utoipa::ToSchema;
 /// The teams that may read an experiment of another team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExperimentShares {
-    /// `*` is every team.
+    /// `*` means every team.
     pub teams: Vec<String>,
 }

@@ -69,7 +69,7 @@ fn awaited(state: &State, dependency: &Dependency) -> Awaited {
         JobRef::Id(id) => {
             let mut elements = state.jobs.by_id.range(*id..=id.element(u32::MAX));
             let alive = elements.next().map(|(_, ix)| state.jobs.get(*ix).spec.name.clone());
-            // Of an array, the outcomes are those of its elements.
+            // For an array, look at the outcomes of its elements.
             let mut ended = state.outcomes.range(*id..=id.element(u32::MAX));
             let name = alive.or_else(|| ended.next().map(|(_, (name, _))| name.clone()));
             match name.filter(|name| !name.is_empty()) {

@@ -1,4 +1,4 @@
-//! Jobs that end before their time because a rule of their own says so.
+//! Early ends of jobs by their own rules.
 
 use super::*;
 use berth_model::{Ended, JobState};
@@ -51,7 +51,7 @@ async fn a_job_that_its_rule_ends_is_done_with_the_reason_and_what_waits_for_it_
     assert_eq!(job(&turning, 1).await.state, JobState::Stopping);
     assert_eq!(job(&turning, 1).await.reason, WHY);
     at(&mut turning, clock::now(), |turn| {
-        // Frameworks that save on a signal end with 143.
+        // Frameworks that save on SIGTERM exit with 143.
         turn.observe(ended(|ended| {
             (ended.code, ended.asked) = (Some(143), Some(Cause::Cancelled));
         }));

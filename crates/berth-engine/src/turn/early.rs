@@ -1,4 +1,4 @@
-//! Jobs that end before their time because a rule of their own says so.
+//! Early ends of jobs by their own rules.
 
 use super::Turn;
 use crate::input::Refused;
@@ -7,7 +7,8 @@ use berth_api::{Code, Problem};
 use berth_model::{Cause, Ended, Event, JobId, TaskEnd};
 
 impl Turn<'_> {
-    /// Stops a running job as a user would, and keeps why: what its tasks end with is a good end.
+    /// Stops a running job like `berth stop`, and stores the reason. The exit codes of its tasks count as
+    /// success.
     pub(super) fn end_early(&mut self, job: JobId, why: String) -> Result<(), Refused> {
         let live = self.core.jobs.get(&job).ok_or_else(|| not_running(job))?;
         let by_a_user = |cause: Option<Cause>| cause == Some(Cause::Cancelled);
@@ -30,8 +31,7 @@ fn not_running(job: JobId) -> Refused {
     Refused::Unmet(Box::new(Problem::new(Code::WrongState, detail)))
 }
 
-/// Why the end of a task is a good one, where the job was ended early and the task did not fail by
-/// itself before.
+/// The reason why the end of a task counts as success: a rule ended the job before the task failed.
 pub(super) fn good_end(ended: &Ended, detail: &Detail) -> Option<String> {
     let is_asked = matches!(ended.end(), TaskEnd::Done | TaskEnd::Stopped | TaskEnd::Requeue);
     detail.early.clone().filter(|_| is_asked)

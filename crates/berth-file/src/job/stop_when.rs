@@ -8,9 +8,9 @@ use crate::tree::{Node, Value};
 use berth_model::Span;
 use berth_model::run::{Better, Figure, StopWhen};
 
-/// Rules of one job.
+/// The maximum number of rules of a job.
 pub(super) const MOST: usize = 10;
-/// The longest key of a metric.
+/// The maximum length of a metric's key.
 const LONGEST_METRIC: usize = 250;
 const MOST_EVALUATIONS: u32 = 100_000;
 const EXAMPLE: &str = "a rule such as `val_loss not better for 5 evaluations`";
@@ -61,7 +61,7 @@ fn rule(node: &Node) -> Result<StopRule> {
     Ok(StopRule { metric, when, after })
 }
 
-/// A guess would end jobs that go well.
+/// A wrong guess would end jobs that improve.
 fn direction_of(said: Option<Better>, metric: &str, at: Position) -> Result<Better> {
     said.or_else(|| Better::of_name(metric)).ok_or_else(|| {
         let message = format!(
@@ -89,7 +89,7 @@ fn metric(words: &mut Words<'_>) -> Result<String> {
     }
 }
 
-/// What is said of the metric, before it is known which values are better.
+/// A condition, before the parser knows which values are better.
 enum Half {
     Whole(StopWhen),
     NotBetterFor { evaluations: u32, by: Option<Figure> },
@@ -155,16 +155,16 @@ fn after(words: &mut Words<'_>) -> Result<Option<Span>> {
 #[derive(Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
-    /// In characters from the beginning of the rule.
+    /// The position in characters from the start of the rule.
     place: usize,
 }
 
-/// The words of a rule. A text in double quotes is one word.
+/// Splits a rule into words. Double quotes make one word.
 struct Words<'a> {
     all: Vec<Word<'a>>,
     next: usize,
     at: Position,
-    /// The first character of the rule stands so far behind its position: after a quote.
+    /// The offset of the rule's first character: 1 after a quote.
     shift: usize,
     length: usize,
 }
@@ -203,7 +203,7 @@ impl<'a> Words<'a> {
         Some(word)
     }
 
-    /// One of these words.
+    /// Expects one of these words.
     fn take(&mut self, wanted: &[&'static str]) -> Result<&'a str> {
         let expected = || match wanted {
             ["nan", ..] => "nan".to_owned(),

@@ -23,7 +23,7 @@ pub fn of(home: &Home, start: &LeaseStart, run: &RunSpec) -> Option<PathBuf> {
     of_user(home, &start.team, &start.user, run)
 }
 
-/// The folder of the setup that a user of a team has with that run.
+/// The folder of a setup, by team, user and command.
 pub fn of_user(home: &Home, team: &str, user: &str, run: &RunSpec) -> Option<PathBuf> {
     name(team, user, run).map(|name| home.setups().join(name))
 }

@@ -52,7 +52,7 @@ pub struct RunSpec {
     /// What it may cost in all.
     pub budget: Option<Micros>,
     pub notify: Vec<Notify>,
-    /// It ends when one of these is met.
+    /// The job ends when it meets one of these rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_when: Vec<StopRule>,
     pub open: Vec<Tool>,

@@ -1,15 +1,15 @@
-//! Rules by which a job ends before its time, because a metric says so.
+//! Rules that end a job early, based on a metric.
 
 use crate::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A job ends when a metric of its run does this.
+/// A rule on a metric of the job's run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopRule {
     pub metric: String,
     pub when: StopWhen,
-    /// Not before the job has run for so long.
+    /// The minimum running time of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Span>,
 }
@@ -20,22 +20,22 @@ pub enum StopWhen {
     Above(Figure),
     Below(Figure),
     IsNan,
-    /// So many evaluations in a row were not better than the best before them.
+    /// This many evaluations in a row did not improve the best value.
     NotBetterFor {
         evaluations: u32,
-        /// By less than this is not better.
+        /// A smaller improvement does not count.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Figure>,
         better: Better,
     },
-    /// The best value so far is not better than this one.
+    /// The best value so far is not better than this value.
     NotBetterThan {
         value: Figure,
         better: Better,
     },
 }
 
-/// Which values are the better ones.
+/// Which values are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -43,16 +43,16 @@ pub enum Better {
     Higher,
 }
 
-/// A finite number as its author wrote it.
+/// A finite number, in the notation of its author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Figure(String);
 
 impl Figure {
-    /// Nothing where the text is no finite number.
+    /// `None` if the text is not a finite number.
     pub fn parse(text: &str) -> Option<Figure> {
         let finite = text.parse::<f64>().is_ok_and(f64::is_finite);
-        // `inf` and `nan` are texts that Rust reads as numbers.
+        // Rust also parses `inf` and `nan`.
         let plain = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         (finite && plain).then(|| Figure(text.to_owned()))
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Figure {
 }
 
 impl Better {
-    /// What the name of a metric says of itself: losses and errors should be low.
+    /// Guesses from the name of a metric: lower is better for losses and errors.
     pub fn of_name(metric: &str) -> Option<Better> {
         const LOW: [&str; 10] =
             ["loss", "error", "err", "perplexity", "ppl", "mse", "rmse", "mae", "wer", "cer"];
@@ -99,7 +99,7 @@ impl StopRule {
     }
 }
 
-/// As it is written in a job file.
+/// Formats the rule as in a job file.
 impl fmt::Display for StopRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.metric.contains(char::is_whitespace) {

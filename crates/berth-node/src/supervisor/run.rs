@@ -255,7 +255,7 @@ impl Run {
         if self.asked.is_some() || self.ranks.iter().all(|rank| rank.exit.is_some()) {
             return;
         }
-        // A rank of its own has failed, perhaps first of all tasks: that is its end.
+        // A rank of this task failed by itself, maybe first of all tasks, so report its own end.
         if self.failed.is_some() && request.wanted() == Some(Cause::PeerFailed) {
             return;
         }

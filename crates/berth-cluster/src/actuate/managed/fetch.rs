@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the Secret of the pod calls the token and the certificates of the server. No variable of a
-/// job can have such a name.
+/// The keys of the token and the certificates in the Secret of the pod. No variable of a job can have such
+/// a name.
 const TOKEN: &str = "berth.fetch-token";
 const CERTIFICATES: &str = "berth.fetch-ca";
 /// Where the container finds the certificates.

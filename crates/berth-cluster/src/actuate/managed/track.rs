@@ -1,5 +1,5 @@
-//! What the client of MLflow in a pod has to know to log to the run of its job: where pods reach the
-//! server, and a token, which is in the Secret of the pod.
+//! Variables with which the client of MLflow in a pod logs to the run of its job: the address of the server,
+//! and a token in the Secret of the pod.
 
 use super::fetch::trusted;
 use super::launch::literal;
@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What the Secret of the pod calls the token and the certificates of the server. No variable of a
-/// job can have such a name.
+/// The keys of the token and the certificates in the Secret of the pod. No variable of a job can have such
+/// a name.
 const TOKEN: &str = "berth.track-token";
 const CERTIFICATES: &str = "berth.track-ca";
-/// The volume with the certificates, and where the command finds them.
+/// The volume with the certificates, and its mount path.
 const VOLUME: &str = "berth-server";
 const TRUST: &str = "/berth-server";
 const TRUST_FILE: &str = "ca.pem";
 
-/// A job whose pods are told of this server.
+/// A job whose pods get the variables of this server.
 pub struct Track {
     url: String,
-    /// The certificates that are all that its client trusts.
+    /// The certificates that its client trusts exclusively.
     pem: Option<String>,
     run: String,
 }
 
 impl Track {
-    /// Nothing where it is not known where pods reach the server, or where the job tracks elsewhere.
+    /// `None` if the server has no address for pods, or the job sets another tracking server.
     pub fn of(create: &CreatePod, known: &FetchSettings) -> Option<Track> {
         let start = &create.start;
         let url = known.url.clone().filter(|_| tracked_run::is_told(&start.run))?;
@@ -39,7 +39,7 @@ impl Track {
         Some(Track { url, pem, run: tracked_run::run_id(start.lease.job, start.submitted) })
     }
 
-    /// The pod with a Secret, which the token is in.
+    /// Adds the Secret with the token to the pod.
     pub fn sealing(create: &CreatePod, known: &FetchSettings) -> CreatePod {
         let mut create = create.clone();
         if create.secret.is_none() && Track::of(&create, known).is_some() {
@@ -48,7 +48,7 @@ impl Track {
         create
     }
 
-    /// Variables that the job itself does not set.
+    /// Adds variables that the job does not set.
     pub fn env(&self, create: &CreatePod) -> Vec<Value> {
         let run = &create.start.run;
         let token = json!({ "name": create.secret, "key": TOKEN });
@@ -70,7 +70,7 @@ impl Track {
         all
     }
 
-    /// The volume with the certificates, and where it is mounted.
+    /// Adds the volume with the certificates, and its mount.
     pub fn volume(&self, create: &CreatePod) -> Option<(Value, Value)> {
         self.pem.as_ref()?;
         let items = json!([{ "key": CERTIFICATES, "path": TRUST_FILE }]);
@@ -79,7 +79,7 @@ impl Track {
         Some((json!({ "name": VOLUME, "secret": secret }), mount))
     }
 
-    /// What the Secret of the pod has for it.
+    /// The data for the Secret of the pod.
     pub fn sealed(&self, create: &CreatePod, tokens: &JobTokens) -> BTreeMap<String, String> {
         let token = tokens.mint_for_tracking(create.start.lease);
         let mut sealed = BTreeMap::from([(TOKEN.to_owned(), token)]);
