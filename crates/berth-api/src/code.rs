@@ -98,10 +98,10 @@ codes! {
         cause: "None of your roles allows this. docs/authorization.md lists what each role can do."
         next: "Ask a lead of the team or an admin. `berth whoami` shows your roles."
     BRT0007 ScopeTooSmall 403 Refused "The scope of the token is too small"
-        cause: "Your roles allow this, but the token was created with a smaller scope, such as \
-                only to read or only to run jobs."
-        next: "Use another token, or create one with a larger scope: `berth token create --scope \
-               all`."
+        cause: "The token was created with a smaller scope than this takes, such as only to read \
+                or only to run jobs. Your roles have to allow it, too."
+        next: "Use another token. `berth login` gets one where your browser is signed in, and an \
+               admin can create one for you: `berth token create NAME --user YOU --scope all`."
     BRT0008 NoSuchJob 404 NotFound "There is no such job"
         cause: "No job has that number or name, or you may not see it."
         next: "List jobs with `berth ps --all`."

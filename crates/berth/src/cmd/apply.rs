@@ -1,5 +1,6 @@
 //! `berth apply` and `berth diff`: teams, queues, policies and budgets as files.
 
+use super::documents::Documents;
 use crate::context::{Context, read_file, someone_is_there};
 use crate::fail::{Exit, Failure, Result};
 use crate::prompt;
@@ -40,16 +41,17 @@ pub struct Diff {
 }
 
 pub async fn apply(context: &Context, args: &Apply) -> Result<()> {
-    let request = args.files.request()?;
+    let (request, files) = args.files.request()?;
     let client = context.client()?;
+    let located = |error| files.located(error);
     if request.prune && !args.dry_run && !args.yes && someone_is_there() {
-        confirm(context, client.diff(&request).await?)?;
+        confirm(context, client.diff(&request).await.map_err(located)?)?;
     }
     let changes = match args.dry_run {
-        true => client.diff(&request).await?,
-        false => client.apply(&request).await?,
+        true => client.diff(&request).await,
+        false => client.apply(&request).await,
     };
-    context.show(&page(changes))
+    context.show(&page(changes.map_err(located)?))
 }
 
 /// Shows what would be removed, and asks.
@@ -73,7 +75,9 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<()> {
 }
 
 pub async fn show_diff(context: &Context, files: &Files, exit_code: bool) -> Result<()> {
-    let changes = context.client()?.diff(&files.request()?).await?;
+    let (request, files) = files.request()?;
+    let changes = context.client()?.diff(&request).await;
+    let changes = changes.map_err(|error| files.located(error))?;
     let drift = exit_code && !changes.changes.is_empty();
     context.show(&page(changes))?;
     match drift {
@@ -83,19 +87,20 @@ pub async fn show_diff(context: &Context, files: &Files, exit_code: bool) -> Res
 }
 
 impl Files {
-    fn request(&self) -> Result<ApplyRequest> {
-        let mut documents = Vec::new();
+    fn request(&self) -> Result<(ApplyRequest, Documents)> {
+        let mut documents = Documents::default();
         for path in &self.files {
             match path.is_dir() {
                 true => {
                     for file in yaml_files(path)? {
-                        documents.push(read_file(&file)?);
+                        documents.add(&file, &read_file(&file)?);
                     }
                 }
-                false => documents.push(read_file(path)?),
+                false => documents.add(path, &read_file(path)?),
             }
         }
-        Ok(ApplyRequest { documents: joined(&documents), prune: self.prune })
+        let request = ApplyRequest { documents: documents.text(), prune: self.prune };
+        Ok((request, documents))
     }
 }
 
@@ -114,17 +119,6 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
         true => Err(Failure::usage(format!("there are no YAML files in {}", folder.display()))),
         false => Ok(files),
     }
-}
-
-/// One text with a line between documents.
-fn joined(documents: &[String]) -> String {
-    let trimmed = documents.iter().map(|text| {
-        let text = text.trim_end();
-        text.strip_prefix("---\n").unwrap_or(text)
-    });
-    let mut text = trimmed.collect::<Vec<_>>().join("\n---\n");
-    text.push('\n');
-    text
 }
 
 fn page(changes: Changes) -> Page<Changes> {
@@ -208,11 +202,5 @@ mod tests {
         assert_eq!(line(&grace, &Look::fixed()), "~ policy grace: 5m -> 10s");
         let none = Changes { changes: Vec::new(), warnings: Vec::new(), applied: true };
         assert_eq!(text(&none, &Look::fixed()), "No changes: the cluster matches the files.\n");
-    }
-
-    #[test]
-    fn files_become_documents_of_one_text() {
-        let files = ["---\nkind: team\nname: a\n".to_owned(), "kind: team\nname: b\n\n".to_owned()];
-        assert_eq!(joined(&files), "kind: team\nname: a\n---\nkind: team\nname: b\n");
     }
 }

@@ -16,6 +16,7 @@ mod debug;
 mod deletion;
 mod describe;
 mod doctor;
+mod documents;
 mod events;
 mod export;
 mod files;
