@@ -270,7 +270,7 @@ test("a model leads back to its job and its data, and the data on to the model",
   const page = await open(kim, "/models/traced?version=1");
   await page.getByRole("link", { name: "Lineage", exact: true }).last().click();
   await page.getByRole("heading", { level: 1, name: "Lineage" }).waitFor();
-  const graph = page.getByRole("group", { name: /^Lineage of Model/ });
+  const graph = page.getByRole("group", { name: /^Lineage of/ });
   const node = (name: RegExp) => graph.getByRole("button", { name });
   await node(/^Data c4@v2/).waitFor();
   await node(/^Job /).waitFor();
