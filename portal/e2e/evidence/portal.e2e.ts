@@ -1,7 +1,7 @@
 // The published figures about the portal: `make evidence-portal`.
 //
 //   HISTORY   a home with 50,000 jobs, which is changed; .ci/evidence-portal writes it
-//   ONLY      some parts: bundle, drawing, rows, streams, live; then nothing is written
+//   ONLY      some parts: bundle, drawing, rows, runs, streams, live; then nothing is written
 import { expect, test } from "vitest";
 import { openBrowser } from "../support/browser";
 import { type Section, write } from "../support/report";
@@ -10,6 +10,7 @@ import { bundle } from "./bundle";
 import { drawing } from "./drawing";
 import { live } from "./live";
 import { firstRows } from "./rows";
+import { manyRuns } from "./runs";
 import { streams } from "./streams";
 
 const only = process.env.ONLY?.split(",");
@@ -33,6 +34,7 @@ test("the figures of the portal", async () => {
     await server.stop();
   }
   for (const [part, measure] of [
+    ["runs", (server: Parameters<typeof streams>[0]) => manyRuns(browser, server)],
     ["streams", (server: Parameters<typeof streams>[0]) => streams(server)],
     ["live", (server: Parameters<typeof streams>[0]) => live(browser, server)],
   ] as const) {

@@ -1,5 +1,5 @@
 import { Columns3 } from "lucide-react";
-import { useMemo } from "react";
+import { useMemo, useRef } from "react";
 import { asApiError } from "@/api/error";
 import { Button, EmptyState, Table, toast } from "@/design";
 import { count, plural } from "@/lib/format";
@@ -41,8 +41,11 @@ export function RunsTable({
 }) {
   const [kept, keep] = useStored<string[]>(`runs:${id}`, NO_COLUMNS);
   const names = useNames(first);
-  const some = (first?.length ?? 0) > 0;
-  const usual = useMemo(() => usualColumns((first ?? []).slice(0, 200)), [id, some]);
+  // From the first rows that were seen: a filter changes which runs are listed, not the columns.
+  const seen = useRef<{ id: string; columns: string[] }>(undefined);
+  if (first && first.length > 0 && seen.current?.id !== id)
+    seen.current = { id, columns: usualColumns(first.slice(0, 200)) };
+  const usual = seen.current?.id === id ? seen.current.columns : usualColumns([]);
   const keys = (search.cols ?? (kept.length > 0 ? kept : usual)).slice(0, MOST_COLUMNS);
   const joined = keys.join();
   const columns = useMemo(() => columnsOf(keys), [joined]);

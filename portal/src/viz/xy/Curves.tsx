@@ -298,13 +298,15 @@ export function Curves(props: CurvesProps) {
   );
 }
 
-/** More names than these are found by pointing at their lines. */
+/** Where there are more lines than these, names are found by pointing: a few say how it is drawn. */
 const NAMED = 24;
+const SOME = 8;
 
 const Legend = memo(function Legend({ lines }: { lines: readonly XYLine[] }) {
+  const named = lines.length > NAMED ? SOME : NAMED;
   return (
     <ul className="viz-legend">
-      {lines.slice(0, NAMED).map((l, i) => (
+      {lines.slice(0, named).map((l, i) => (
         <li key={l.key}>
           <Swatch tone={i} dashed={i % 16 >= 8} />
           <bdi className="viz-cut" title={l.label}>
@@ -312,7 +314,7 @@ const Legend = memo(function Legend({ lines }: { lines: readonly XYLine[] }) {
           </bdi>
         </li>
       ))}
-      {lines.length > NAMED && <li>and {lines.length - NAMED} more</li>}
+      {lines.length > named && <li>and {lines.length - named} more</li>}
     </ul>
   );
 });
