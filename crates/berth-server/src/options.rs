@@ -45,7 +45,7 @@ pub struct Options {
     pub carbon_intensity: Option<i64>,
     /// Where artifacts and data are kept, and how much of them.
     pub blobs: BlobOptions,
-    /// How long deleted experiments and runs stay on the disk; forever where left out.
+    /// How long to keep deleted experiments and runs; by default forever.
     pub keep_deleted_runs: Option<Span>,
     /// How long browsers stay signed in.
     pub sessions: SessionLimits,

@@ -31,13 +31,13 @@ pub struct Restored {
     pub tracked: Tracked,
 }
 
-/// What became of the experiments, runs and models.
+/// The result for experiments, runs and models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tracked {
-    /// The backup has none: an older version of Berth made it.
+    /// An older version of Berth made the backup, without this part.
     NotInBackup,
     Rows(u64),
-    /// Those that were in this database before are still there, and those of the backup are not.
+    /// The database had experiments or runs. Berth kept them and did not restore those of the backup.
     Kept(String),
 }
 
@@ -79,7 +79,7 @@ async fn read_into(wish: Restore<'_>) -> Result<Restored, Error> {
         ..berth_store::Options::default()
     };
     let shown = berth_store::shown_url(&url).map_err(Error::Store)?;
-    // Committed only after the rest: if that is refused, a second attempt finds both empty.
+    // Commit after the other tables: if their restore fails, a second attempt finds both databases empty.
     let tracked = tracking_place::restore(&home, (&url, &shown), wish.backup).await?;
     let summary =
         berth_store::restore(wish.backup, &url, options.clone()).await.map_err(Error::Store)?;

@@ -1,7 +1,6 @@
-//! The store of experiments, runs and models, and the callers that asked lately. A training script
-//! asks many times a second, while the owner and the rights of its token change rarely. So the
-//! server remembers a caller for a few seconds, and looks it up again after any change of a user, a
-//! team, a member or a token.
+//! The tracking store, and a cache of recent callers. A training script sends many requests a second, while
+//! the owner and the rights of its token change rarely. So the server caches a caller for a few seconds, and
+//! drops it after any change of a user, a team, a member or a token.
 
 use berth_api::access::Permission;
 use berth_api::routes::{Method, Route};
@@ -25,7 +24,7 @@ pub struct Tracking {
 const LASTS: Duration = Duration::from_secs(5);
 const MOST: usize = 4096;
 
-/// A route of MLflow reads or writes. These two stand for all of them where a token is checked.
+/// MLflow's routes read or write. Checks of tokens use these two routes in place of all.
 pub static READ: Route = Route {
     id: "tracking_read",
     method: Method::Get,

@@ -1,5 +1,5 @@
-//! Removes deleted experiments and runs for good, some time after they were deleted, with the names
-//! of their artifacts. A run that a version of a registered model names stays.
+//! Removes deleted experiments and runs for good after the retention, with the names of their artifacts. It
+//! keeps runs that a version of a registered model names.
 
 use berth_api::wire::RunsCleaned;
 use berth_engine::clock;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Between two looks.
+/// The interval between two passes.
 const LONGEST: Duration = Duration::from_secs(3_600);
 const SHORTEST: Duration = Duration::from_secs(1);
-/// Between two steps of the writer, so that runs that log are not kept waiting.
+/// The pause between two steps, so that logging requests need not wait.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Removals that are read at once.
+/// Removals to read at once.
 const AT_ONCE: u32 = 100;
-/// Ids in one row of the audit log.
+/// The maximum number of ids in one row of the audit log.
 const MOST_NAMED: usize = 50;
 
-/// Without `keep`, everything that is deleted stays.
+/// Without `keep`, Berth never removes deleted runs.
 pub fn begin(
     service: Service,
     store: Arc<TrackingStore>,
@@ -39,14 +39,14 @@ pub fn begin(
     }))
 }
 
-/// Removes everything that was deleted before a time. What fails stays for the next time.
+/// Removes everything that was deleted before a time. The next pass retries failures.
 pub async fn pass(service: &Service, store: &TrackingStore, before: i64) {
     if let Err(error) = remove(service, store, before).await {
         tracing::warn!(why = error.message, "deleted runs stay on the disk for now");
     }
 }
 
-/// How much that is.
+/// Counts what a removal would remove.
 pub async fn count(store: &TrackingStore, before: i64) -> Result<RunsCleaned, Error> {
     let mut found = RunsCleaned::default();
     let mut after = 0;
@@ -68,7 +68,7 @@ fn old_experiments(store: &TrackingStore, before: i64) -> Vec<i64> {
 }
 
 async fn remove(service: &Service, store: &TrackingStore, before: i64) -> Result<(), Error> {
-    // What an earlier start left half removed.
+    // First complete the removals of an earlier process.
     finish(service, store).await?;
     let mut after = 0;
     loop {
@@ -89,7 +89,7 @@ async fn remove(service: &Service, store: &TrackingStore, before: i64) -> Result
     Ok(())
 }
 
-/// Removes the rows and the artifacts of all that is being removed.
+/// Removes the rows and artifacts of all removals in progress.
 async fn finish(service: &Service, store: &TrackingStore) -> Result<(), Error> {
     loop {
         let under_way = store.removals(AT_ONCE).await?;

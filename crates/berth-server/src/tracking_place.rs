@@ -1,4 +1,4 @@
-//! Where experiments, runs and models are kept, and their part of a backup.
+//! The location of the tracking store, and its part of a backup.
 
 use crate::error::Error;
 use crate::tracking::Tracking;
@@ -14,17 +14,16 @@ use tokio::io::BufWriter;
 /// The name of this part in the first line of a backup.
 const ATTACHED: &str = "tracking";
 
-/// A SQLite file of its own beside the server's, or a schema of its own in the server's PostgreSQL
-/// database.
+/// A separate SQLite file beside the server's, or a separate schema in the server's PostgreSQL database.
 struct Place {
     url: String,
-    /// Without a password.
+    /// The URL without the password.
     shown: String,
     file: Option<PathBuf>,
 }
 
 impl Place {
-    /// `url` is the address of the server's database, and `shown` the same without a password.
+    /// `url` is the URL of the server's database, and `shown` the same without the password.
     fn of(home: &Home, url: &str, shown: &str) -> Place {
         if !url.starts_with("sqlite:") {
             return Place { url: url.to_owned(), shown: shown.to_owned(), file: None };
@@ -41,7 +40,7 @@ pub async fn open(home: &Home, url: &str, shown: &str) -> Result<TrackingStore, 
     TrackingStore::open(&url, &shown, file.as_deref(), &options).await.map_err(Error::Tracking)
 }
 
-/// Reads this part of a backup, where the backup has it. A commit of the result keeps it.
+/// Restores this part of a backup, if the backup has it. The caller commits the result.
 pub async fn restore(
     home: &Home,
     (url, shown): (&str, &str),
@@ -67,7 +66,7 @@ impl Attachment for Tracking {
         Box::pin(async move {
             match self.store.backup(file).await {
                 Ok(_) => Ok(()),
-                // A full disk has an error of its own.
+                // Report a full disk with its own error.
                 Err(BackupError::Io { source, .. }) => Err(source),
                 Err(error) => Err(io::Error::other(error)),
             }

@@ -26,7 +26,7 @@ use of_job::{of_job, running};
 use rights::{allowed, membership};
 use std::sync::Arc;
 
-/// What the names of users begin with who are a namespace of a cluster. No person has such a name.
+/// The prefix of users that stand for a namespace of a cluster. No other user has such a name.
 const NAMESPACE: &str = "kube:";
 
 /// Whoever is asking, and what they are where.
@@ -165,7 +165,7 @@ impl Caller {
         )
     }
 
-    /// The server as it keeps the record of a job: in the team of the job, in the name of its user.
+    /// The server as caller for the record of a job: in the team of the job, on behalf of its user.
     pub fn of_record(service: &Service, user: &str, team: &str) -> Caller {
         let team = wire::Membership { team: team.to_owned(), role: Role::Researcher };
         Caller::without_token(service, user, "record", None, vec![team])

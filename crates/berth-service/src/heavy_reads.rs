@@ -56,8 +56,8 @@ const SEARCH: &str = "search_logs";
 /// Searches that run at once.
 const SEARCHES: usize = 2;
 
-/// Searches for runs and models. Their database has connections of its own, of which one is left for
-/// what is quick.
+/// Searches for runs and models. They use the connections of the tracking store, and leave one for quick
+/// requests.
 const TRACKED: &[&str] = &[
     "search_runs",
     "search_logged_models",

@@ -213,8 +213,8 @@ pub trait JobHost: Send + Sync {
         false
     }
 
-    /// The folder that the setup of a job prepares, which is first in its `PATH`; nothing where it has
-    /// none, or where it is somewhere else.
+    /// The folder of a job's setup, which is first in its `PATH`; `None` without a setup, or if the folder is
+    /// on another machine.
     fn setup_of(&self, _team: &str, _user: &str, _run: &RunSpec) -> Option<PathBuf> {
         None
     }

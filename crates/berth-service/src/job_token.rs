@@ -23,9 +23,9 @@ const PURPOSE: &[u8] = b"berth: tokens of running jobs, 1";
 pub const LASTS: Span = Span::hours(1);
 /// And one that only fetches the code of its job: its node may take long to pull images first.
 const CODE_LASTS: Span = Span::hours(24);
-/// And one that logs: whether its task still runs is looked up at each use.
+/// A tracking token: Berth checks at each use whether its task still runs.
 const TRACK_LASTS: Span = Span::days(3_650);
-/// What such tokens say.
+/// The claims of such tokens.
 const CODE: &str = "code";
 const TRACK: &str = "track";
 
@@ -40,7 +40,7 @@ pub enum Reach {
     Job,
     /// The code and the data that the job was submitted with, and nothing else.
     Code,
-    /// What is tracked, with the artifacts of the team, and reading its data.
+    /// Tracking, artifacts of the team, and reading its data.
     Track,
 }
 
@@ -70,7 +70,7 @@ impl JobTokens {
         self.mint_until(lease, Reach::Code, clock::now() + CODE_LASTS)
     }
 
-    /// A token by which the client of MLflow in a task logs.
+    /// A token for the client of MLflow in a task.
     pub fn mint_for_tracking(&self, lease: LeaseId) -> String {
         self.mint_until(lease, Reach::Track, clock::now() + TRACK_LASTS)
     }

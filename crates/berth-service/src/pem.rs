@@ -18,8 +18,8 @@ pub fn certificates(pem: &str) -> String {
     certificates
 }
 
-/// Whether one of these certificates was signed with its own key. A program that trusts only what is in
-/// such a file needs one: it follows a chain to its end.
+/// Whether one of these certificates is self-signed. A client that trusts only such a file needs a root,
+/// because it verifies the whole chain.
 pub fn has_root(pem: &str) -> bool {
     let bodies = pem.split("-----BEGIN CERTIFICATE-----").skip(1);
     let bodies = bodies.filter_map(|rest| Some(rest.split_once("-----END")?.0));
@@ -29,7 +29,7 @@ pub fn has_root(pem: &str) -> bool {
     })
 }
 
-/// Whether its issuer is its subject; nothing where it is no certificate.
+/// Whether the issuer equals the subject; `None` if this is not a certificate.
 fn is_root(der: &[u8]) -> Option<bool> {
     const VERSION: u8 = 0xa0;
     let (_, certificate, _) = element(der)?;
@@ -37,15 +37,15 @@ fn is_root(der: &[u8]) -> Option<bool> {
     if signed.first() == Some(&VERSION) {
         signed = element(signed)?.2;
     }
-    // The serial number, and how it is signed.
+    // Skip the serial number and the signature algorithm.
     let rest = element(element(signed)?.2)?.2;
     let (_, issuer, rest) = element(rest)?;
-    // How long it is good for.
+    // Skip the validity.
     let (_, subject, _) = element(element(rest)?.2)?;
     Some(issuer == subject)
 }
 
-/// The tag and the content of the first element, and what follows it.
+/// Splits off the first DER element: its tag, its content and the rest.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = der.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -66,7 +66,7 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// A certificate as far as its subject, longer than a length of one byte can say.
+    /// A certificate up to its subject, with a length of more than one byte.
     fn certificate_of(issuer: &str, subject: &str) -> String {
         let wrap = |tag: u8, content: &[u8]| {
             let length = u16::try_from(content.len()).unwrap().to_be_bytes();

@@ -1,19 +1,18 @@
-//! What the tracked run of a job is called. The id follows from the job alone, so that whatever
-//! starts, shows or tracks a job knows it without asking. And what the client of MLflow in a job has to
-//! know to log there.
+//! The id of a job's tracked run, and the variables with which the client of MLflow logs to it. The id
+//! derives from the job alone, so that every module can compute it without a query.
 
 use berth_engine::DEFAULT_PROJECT;
 use berth_model::run::{Network, RunSpec};
 use berth_model::{JobId, JobKind, Time};
 use ring::digest::{Context, SHA256};
 
-/// What the digest is for, so that no other digest of the same job is equal.
+/// The domain of the digest, so that it differs from other digests of the same job.
 const PURPOSE: &[u8] = b"berth: the tracked run of a job, 1\0";
-/// Bytes of the digest that an id has, as many as those of other runs.
+/// The bytes of an id, as many as MLflow's ids have.
 const BYTES: usize = 16;
 
-/// The id of the run of a job, or of one element of an array. When it was submitted tells it from a
-/// job of the same number in an earlier database.
+/// The id of the run of a job, or of one element of an array. The time of the submission distinguishes it
+/// from a job of the same number in an earlier database.
 pub fn run_id(job: JobId, submitted: Time) -> String {
     let mut digest = Context::new(&SHA256);
     digest.update(PURPOSE);
@@ -21,36 +20,36 @@ pub fn run_id(job: JobId, submitted: Time) -> String {
     hex::encode(&digest.finish().as_ref()[..BYTES])
 }
 
-/// The name of the experiment that the run of a job belongs to; nothing for the default one of its
-/// team. The job's own word for it counts more than its project.
+/// The name of the experiment for the run of a job; `None` for the default experiment of the team.
+/// `experiment` of the job file takes precedence over its project.
 pub fn experiment<'a>(experiment: &'a str, project: &'a str) -> Option<&'a str> {
     let named = |name: &'a str| Some(name).filter(|name| !name.is_empty());
     named(experiment).or_else(|| named(project).filter(|project| *project != DEFAULT_PROJECT))
 }
 
-/// The variable that names a tracking server. A job that sets it tracks where it says.
+/// The variable with the tracking server. A job that sets it tracks there.
 pub const URI: &str = "MLFLOW_TRACKING_URI";
 pub const TOKEN: &str = "MLFLOW_TRACKING_TOKEN";
 pub const RUN: &str = "MLFLOW_RUN_ID";
 pub const CERTIFICATE: &str = "MLFLOW_TRACKING_SERVER_CERT_PATH";
-/// Clients refuse a token beside these.
+/// Clients refuse a token in combination with these.
 const OTHER_WAYS: [&str; 3] =
     ["MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_AUTH"];
 
-/// Whether the client of MLflow in a job is told of this server: not where the job tracks elsewhere or
-/// signs in by itself, or reaches no network.
+/// Whether to set the variables of this server: not if the job sets another server or credentials, or has
+/// no network.
 pub fn is_told(run: &RunSpec) -> bool {
     let sets = |name: &str| run.env.contains_key(name) || run.secrets.contains_key(name);
     run.network == Network::Machine && !sets(URI) && !OTHER_WAYS.into_iter().any(sets)
 }
 
-/// Whether its client resumes the run of the job. In a notebook each kernel begins runs of its own.
+/// Whether the client resumes the run of the job. In a notebook, each kernel begins new runs.
 pub fn is_resumed(run: &RunSpec) -> bool {
     run.kind == JobKind::Job
 }
 
-/// Whether the client is told of the certificates of a server, which are then all that it trusts: where
-/// they lead to a root of their own, and the job does not say otherwise.
+/// Whether to set the certificates of the server, which the client then trusts exclusively: only if they
+/// include their own root, and the job does not set others.
 pub fn is_told_certificates(run: &RunSpec, pem: &str) -> bool {
     !run.env.contains_key("MLFLOW_TRACKING_INSECURE_TLS") && crate::pem::has_root(pem)
 }

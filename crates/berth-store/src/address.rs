@@ -47,7 +47,7 @@ impl Address {
     }
 }
 
-/// The address of a database as people may see it, without its password.
+/// The URL of a database without its password.
 pub fn shown_url(url: &str) -> Result<String> {
     Address::parse(url).map(|address| address.shown)
 }

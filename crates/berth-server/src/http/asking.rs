@@ -1,4 +1,4 @@
-//! Who asks: the token of a request, or the session of a browser, becomes a caller before any
+//! Authentication: turns the token of a request, or the session of a browser, into a caller before any
 //! handler runs.
 
 use super::answer::{Failure, Refused};
@@ -56,12 +56,12 @@ pub async fn guard(
         _ => None,
     };
     let mut refusal = Refusal { from: from.clone(), target, ..Refusal::of(route, token) };
-    // Each page of the portal asks who is signed in, also before a user is: that is not an attempt
-    // at anything.
+    // Each page of the portal asks who is signed in, also before the sign-in. That is not an attack, so the
+    // audit log does not record it.
     let asks_who = route.id == "get_session" && matches!(found, Ok(None));
     let response = match found {
-        // The audit log records a header that is not a token like a token that is not good, and
-        // also what a page of another origin makes a browser send.
+        // The audit log records malformed headers like invalid tokens. It also records requests that a page of
+        // another origin made the browser send.
         Err(failure) => failure.into_response(),
         Ok(found) => match caller::identify(&app.service, found, from, route).await {
             Ok(caller) => {
@@ -110,7 +110,8 @@ fn recorded(app: &App, route: &Route, mut refusal: Refusal, response: Response) 
     response
 }
 
-/// The answer, unless its user leaves too many unread. The answer to a change is sent in any case.
+/// Returns the answer, unless the user has too many unread answers. Berth always sends the answer to a
+/// change.
 fn weighed(route: &Route, answer: Response, under_way: Option<&UnderWay>) -> Response {
     match given::must_have_room(under_way, answer.body().size_hint().exact()) {
         Err(fault) if route.permission.reads() => Failure(fault).into_response(),
@@ -118,8 +119,7 @@ fn weighed(route: &Route, answer: Response, under_way: Option<&UnderWay>) -> Res
     }
 }
 
-/// Whether the audit log records a refusal: when the caller has no right, and when the server
-/// refused a change.
+/// Whether the audit log records a refusal: it records missing rights and refused changes.
 fn is_recorded(route: &Route, status: u16) -> bool {
     matches!(status, 401 | 403) || (!route.permission.reads() && (400..500).contains(&status))
 }
@@ -141,7 +141,7 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().chain(FOREIGN).find(|route| route.method == method && route.path == path)
 }
 
-/// What a request gives to say who sends it: a token, else the session of a browser.
+/// The credentials of a request: a token, else the session of a browser.
 fn credential(visitor: &Visitor, app: &App, route: &Route) -> Result<Option<Credential>, Failure> {
     let given = match is_foreign(route) {
         true => given::of_any_client(&visitor.headers)?,

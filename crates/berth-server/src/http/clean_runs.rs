@@ -1,4 +1,4 @@
-//! Removing deleted runs and experiments for good, before their time has come.
+//! Removes deleted runs and experiments for good before the retention ends.
 
 use super::answer::{Answer, Failure, Json};
 use super::asking::Asking;
@@ -15,7 +15,7 @@ use berth_engine::clock;
 use berth_model::Span;
 use serde_json::json;
 
-/// Runs that were deleted later stay, unless the request says otherwise.
+/// The default minimum age of a deletion.
 const USUAL: &str = "30d";
 
 pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {

@@ -1,4 +1,4 @@
-//! Experiments that are shared with other teams.
+//! Shares of experiments.
 
 use super::answer::{Answer, Failure, Json};
 use super::asking::Asking;

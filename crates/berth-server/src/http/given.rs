@@ -1,5 +1,5 @@
-//! What a request gives to say who sends it: a token in one of several headers, or the session of a
-//! browser. All routes read it here, whatever program they are for.
+//! Credentials of requests: a token in one of several headers, or the session of a browser. All routes,
+//! including those for other programs, read them here.
 
 use super::answer::Failure;
 use super::limits;
@@ -14,7 +14,7 @@ use berth_api::Code;
 use berth_service::Fault;
 use berth_service::caller::{Caller, Credential};
 
-/// Another place for the token, on the routes of other programs' clients.
+/// An alternative header for the token, on routes for clients of other programs.
 const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-berth-token");
 
 #[derive(Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct Given {
     pub name: Option<String>,
 }
 
-/// The token that a client of another program gives: in a header of its own, as `Bearer TOKEN`, or
-/// as the password of `Basic`, which is all that some clients can send.
+/// The token from a client of another program: in `X-Berth-Token`, as `Bearer TOKEN`, or as the password
+/// of `Basic`, because some clients support only basic authentication.
 pub fn of_any_client(headers: &HeaderMap) -> Result<Option<Given>, Failure> {
     if let Some(token) = limits::text_of(headers, &TOKEN_HEADER)? {
         return Ok(Some(Given { token: token.trim().to_owned(), name: None }));
@@ -46,14 +46,13 @@ pub fn of_any_client(headers: &HeaderMap) -> Result<Option<Given>, Failure> {
     let decoded = String::from_utf8(decoded).map_err(|_| odd())?;
     let (name, token) = decoded.split_once(':').ok_or_else(odd)?;
     let (name, token) = (name.trim(), token.trim());
-    // Some clients can send only one of the two.
+    // Some clients can send only the user name or only the password.
     let (name, token) = if token.is_empty() { ("", name) } else { (name, token) };
     let name = (!name.is_empty()).then(|| name.to_owned());
     Ok(Some(Given { token: token.to_owned(), name }))
 }
 
-/// The token of a request of Berth's own clients. A header that cannot be read is an error and not
-/// a missing token.
+/// The token from Berth's own clients. A malformed header is an error and not a missing token.
 pub fn of_own_client(headers: &HeaderMap) -> Result<Option<Given>, Failure> {
     let Some(value) = limits::text_of(headers, &AUTHORIZATION)? else { return Ok(None) };
     let odd = || Failure::new(Code::NoToken, "the header `authorization` is not `Bearer TOKEN`");
@@ -62,15 +61,16 @@ pub fn of_own_client(headers: &HeaderMap) -> Result<Option<Given>, Failure> {
     token.map(given).map(Some).ok_or_else(odd)
 }
 
-/// The session of a browser, for a request without a token. A client sends a token on purpose and
-/// a browser sends its cookie by itself, so the token counts.
+/// The session of a browser, for a request without a token. A token takes precedence: a client sends it on
+/// purpose, while a browser sends cookies by itself.
 pub fn session(app: &App, visitor: &Visitor) -> Result<Option<Credential>, Failure> {
     let Some(shown) = visitor.session(visitor.is_secure(app))? else { return Ok(None) };
     visitor.check_origin(app.public_url.as_ref())?;
     Ok(Some(Credential::Session(shown)))
 }
 
-/// Ties a connection to its user. One that has made room for another may ask no more.
+/// Assigns a connection to its user. A connection that Berth closes in favour of another gets no more
+/// answers.
 pub fn identify(under_way: Option<&UnderWay>, caller: &Caller) -> Result<(), Fault> {
     match under_way.is_none_or(|under_way| under_way.identify(caller.user())) {
         true => Ok(()),
@@ -78,7 +78,7 @@ pub fn identify(under_way: Option<&UnderWay>, caller: &Caller) -> Result<(), Fau
     }
 }
 
-/// Refuses an answer of `size` bytes where its user leaves too many bytes unread.
+/// Refuses an answer of `size` bytes if its user has too many unread bytes.
 pub fn must_have_room(under_way: Option<&UnderWay>, size: Option<u64>) -> Result<(), Fault> {
     if under_way.is_none_or(|under_way| under_way.weigh(size)) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What came from what, and how to run a finished job again.
+//! Lineage, and recipes that repeat a finished job.
 
 use super::answer::{Answer, Json};
 use super::asking::Asking;

@@ -1,4 +1,4 @@
-//! Figures about the store of experiments, runs and models.
+//! Metrics of the tracking store.
 
 use super::metrics::Page;
 use crate::app::App;

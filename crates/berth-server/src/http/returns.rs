@@ -1,4 +1,4 @@
-//! What the money that runs cost has brought.
+//! Cost per result.
 
 use super::answer::{Answer, Json};
 use super::asking::Asking;

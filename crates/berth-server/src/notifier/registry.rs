@@ -1,6 +1,6 @@
-//! Messages to the webhooks of registries of models. Their addresses and secrets are those of the
-//! moment of sending. With a secret, a message is signed: the receiver computes the HMAC-SHA256 of
-//! its id, its time and its body, and compares.
+//! Messages to webhooks of model registries. Berth reads the URL and the secret when it sends. With a
+//! secret, it signs the message: the receiver computes the HMAC-SHA256 of the id, the time and the body, and
+//! compares.
 
 use super::send::{Answer, Client};
 use base64::Engine as _;
@@ -16,14 +16,14 @@ use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::sync::Arc;
 
-/// How targets of such messages begin. What users name has `://` in it.
+/// The prefix of the targets of such messages. Targets of users contain `://`, so they cannot collide.
 const TARGET: &str = "registry://";
-/// Messages that wait for one webhook. Beyond these an event is dropped.
+/// The maximum number of messages that wait for one webhook. Beyond it, Berth drops events.
 const MOST_WAITING: u64 = 1_000;
 
 pub type Headers = Vec<(&'static str, String)>;
 
-/// The place of a secret in the vault. No name of a secret has a colon.
+/// The key of a secret in the vault. Names of other secrets contain no colon, so they cannot collide.
 fn place(id: &str) -> String {
     format!("webhook:{id}")
 }
@@ -32,7 +32,7 @@ pub fn seal(vault: &Vault, team: &str, id: &str, secret: &str) -> String {
     BASE64_STANDARD.encode(vault.seal(team, &place(id), secret))
 }
 
-/// The secret of a webhook, if it has one. One that was sealed with another key is lost.
+/// The secret of a webhook, if any. Without the key that encrypted it, the secret is lost.
 fn secret(vault: &Vault, team: &str, hook: &Webhook) -> Result<Option<String>, &'static str> {
     let Some(sealed) = &hook.sealed else { return Ok(None) };
     let opened = BASE64_STANDARD.decode(sealed).ok();
@@ -56,15 +56,15 @@ fn headers(id: &str, secret: Option<&str>, at: Time, body: &str) -> Headers {
     headers
 }
 
-/// Where a message goes, and what it carries.
+/// The target and content of a message.
 pub enum Found {
     To(String, Headers),
-    /// The webhook is gone, or switched off.
+    /// The webhook was deleted or disabled.
     Gone,
     Refused(&'static str),
 }
 
-/// Finds the webhooks of messages.
+/// Finds the webhook of a message.
 #[derive(Clone)]
 pub struct Hooks {
     pub store: Arc<TrackingStore>,
@@ -99,7 +99,7 @@ fn fresh_id() -> Result<String, Error> {
     Ok(hex::encode(bytes))
 }
 
-/// The messages about an event, ready to be put into the outbox.
+/// The messages about an event, for the outbox.
 pub async fn about(
     service: &Service,
     store: &TrackingStore,
@@ -131,8 +131,8 @@ pub async fn about(
     Ok(notices)
 }
 
-/// Sends one message at once. Nothing of the answer but its status is given back: an address leads
-/// where the caller may not look.
+/// Sends one message now. It returns only the status of the answer: the caller may not be allowed to read
+/// from that address.
 pub async fn test(
     service: &Service,
     team: &str,

@@ -15,9 +15,9 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How a try went. Texts name no address: it may be confidential.
 #[derive(Debug)]
 pub enum Answer {
-    /// With the status of its answer.
+    /// The status of the answer.
     Taken(u16),
-    /// It answered with a status, and did not take it.
+    /// The receiver refused the message with this status.
     Failed(u16, String),
     /// It did not answer in time, or could not be reached.
     Silent(String),
@@ -37,7 +37,7 @@ impl Client {
             .user_agent("berth")
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(SEND_TIMEOUT)
-            // A redirect would lead to an address that was not checked.
+            // A redirect could lead to an address that Berth has not checked.
             .redirect(Policy::none())
             // A proxy would look names up itself.
             .no_proxy()

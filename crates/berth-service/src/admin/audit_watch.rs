@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Between two looks.
+/// The interval between two passes.
 const LOOK: Duration = Duration::from_secs(30);
 /// Findings of one look that are written down one by one.
 const MOST_FINDINGS: usize = 50;

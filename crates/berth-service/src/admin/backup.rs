@@ -11,8 +11,8 @@ use berth_store::{Attachment, Batch, Summary};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Writes a backup beside the database, with what another store attaches. It holds at least all
-/// events up to the one it names.
+/// Writes a backup beside the database, with the attachment of another store. It contains at least all
+/// events up to the one in the answer.
 pub async fn backup(
     service: &Service,
     caller: &Caller,
@@ -29,7 +29,7 @@ pub async fn backup(
     Ok(wire::BackupDone { path, bytes: file.len(), seq })
 }
 
-/// Two admins may ask in the same moment: each gets a file of their own.
+/// Two admins may make backups at the same time, so each gets another file.
 async fn write(
     service: &Service,
     mut at: Time,

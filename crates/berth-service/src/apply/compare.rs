@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub changes: Vec<Change>,
-    /// Quotas that cannot all be had.
+    /// Quotas that exceed those of the parent queue.
     pub warnings: Vec<String>,
     pub events: Vec<Event>,
     pub documents: Batch,

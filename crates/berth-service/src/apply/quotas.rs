@@ -1,17 +1,17 @@
-//! Quotas that cannot all be had, because the queue above has less. The scheduler takes them and cuts
-//! each to its part, so they are told and not refused.
+//! Quotas that exceed those of the parent queue. The scheduler reduces each of them in proportion, so Berth
+//! warns and does not refuse.
 
 use berth_model::{Amount, Milli, Name, QueueSpec};
 use std::collections::BTreeMap;
 
 type Queues = BTreeMap<Name, QueueSpec>;
 
-/// Queues that one warning names.
+/// The maximum number of queues in one warning.
 const MOST_NAMED: usize = 5;
-/// A tree of queues is not deeper; documents may describe a circle.
+/// The maximum depth of a tree of queues. Documents may describe a cycle.
 const MOST_DEEP: usize = 32;
 
-/// What to say of the queues that `is_touched`, or that lie below or above one that is.
+/// Warnings about the queues that `is_touched`, and their ancestors and descendants.
 pub fn warnings(queues: &Queues, is_touched: impl Fn(&Name) -> bool) -> Vec<String> {
     let mut below: BTreeMap<&Name, Vec<&QueueSpec>> = BTreeMap::new();
     for queue in queues.values() {
@@ -31,7 +31,7 @@ pub fn warnings(queues: &Queues, is_touched: impl Fn(&Name) -> bool) -> Vec<Stri
     warnings
 }
 
-/// What a queue is promised of all GPUs, or of one model, where that is a number.
+/// The quota of a queue for all GPUs or for one model, if it is a number.
 fn quota(queues: &Queues, queue: &QueueSpec, model: Option<&Name>, depth: usize) -> Option<i64> {
     let gpu = &queue.quota.gpu;
     let amount = match model {

@@ -25,7 +25,7 @@ use std::ops::Range;
 
 /// Names that one deletion takes away.
 const MOST_DELETED: u32 = 100_000;
-/// Names that the server takes away in one transaction when it removes a folder itself.
+/// Names that the server removes in one transaction.
 const AT_ONCE: u32 = 5_000;
 
 /// An artifact that is there.
@@ -123,8 +123,8 @@ pub async fn finish(service: &Service, caller: &Caller, begun: Begun) -> Result<
     blobs::keep(service, caller, target, whole).await
 }
 
-/// Keeps an artifact that the server itself has made. No person asked for it, so the audit log does not
-/// tell of it.
+/// Stores an artifact that the server has made. The audit log records only requests of callers, so it has
+/// no row for this.
 pub async fn put_as_server(
     service: &Service,
     caller: &Caller,
@@ -137,13 +137,13 @@ pub async fn put_as_server(
     finish(service, caller, begun).await.map(drop)
 }
 
-/// Whether there is an artifact of that name. It is not asked whether its content is there.
+/// Whether an artifact has this name. Does not check its content.
 pub async fn is_there(service: &Service, path: &ArtifactPath) -> Result<bool, Fault> {
     let row = service.store.get::<BlobNameRow>((&path.team, ARTIFACT, &path.name)).await?;
     Ok(row.is_some())
 }
 
-/// Removes the names of all files in a folder, in the server's own name. Says how many there were.
+/// Removes the names of all files in a folder, on behalf of the server. Returns their number.
 pub async fn remove_folder(service: &Service, team: &str, folder: &str) -> Result<usize, Fault> {
     let prefix = format!("{folder}/");
     let mut removed = 0;

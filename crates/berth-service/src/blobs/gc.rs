@@ -10,7 +10,7 @@ use berth_store::{Batch, BlobRow, Store};
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinHandle;
 
-/// Between two looks.
+/// The interval between two passes.
 const LONGEST: Duration = Duration::from_secs(3_600);
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Rows that are changed at once.

@@ -1,4 +1,4 @@
-//! Jobs that ask by the tokens of their own.
+//! Callers that are jobs, with their own tokens.
 
 use super::rights::{highest, membership, role};
 use super::{Caller, Inner, NAMESPACE, OfJob};
@@ -13,9 +13,9 @@ use berth_engine::clock;
 use berth_model::LeaseId;
 use std::sync::Arc;
 
-/// The routes by which a job fetches its code and its data.
+/// The routes to fetch code and data of a job.
 const FETCH: [&str; 2] = ["code_content", "dvc_get"];
-/// The routes by which the client of MLflow in a job logs, besides those that read data.
+/// The routes for the client of MLflow in a job, in addition to those that read data.
 const TRACK: [&str; 11] = [
     "tracking_read",
     "tracking_write",
@@ -30,7 +30,7 @@ const TRACK: [&str; 11] = [
     "artifact_part",
 ];
 
-/// A running job, with as much of what its user may do in its team as a job needs.
+/// A running job, with the subset of its user's rights in the team that a job needs.
 pub(super) async fn of_job(
     service: &Service,
     token: JobToken,
@@ -55,7 +55,7 @@ pub(super) async fn of_job(
     }
     let tree = service.engine.teams();
     let role = match credentials::user(service, &name).await? {
-        // Who may write into a namespace, its cluster has decided.
+        // The cluster decides who may create jobs in a namespace.
         None if name.starts_with(NAMESPACE) => Role::Researcher,
         None => return Err(ended("its user is gone")),
         Some(person) => {
@@ -85,8 +85,8 @@ pub(super) async fn of_job(
     Ok(Caller { inner: Arc::new(inner), route })
 }
 
-/// What fetches the code and the data of a running job. The job was accepted with it, so it does not matter what
-/// its user may do now.
+/// The caller that fetches code and data of a running job. Berth checked the rights at submission, so the
+/// current rights of the user do not matter.
 fn of_fetch(
     service: &Service,
     token: JobToken,
@@ -115,7 +115,7 @@ fn of_fetch(
     Ok(Caller { inner: Arc::new(inner), route })
 }
 
-/// Refuses whatever is not about what is tracked.
+/// Refuses routes other than those for tracking.
 fn must_track(token: JobToken, route: &Route) -> Result<(), Fault> {
     if TRACK.contains(&route.id) || route.permission == Permission::DataRead {
         return Ok(());
@@ -129,7 +129,7 @@ fn must_track(token: JobToken, route: &Route) -> Result<(), Fault> {
     Err(Fault::new(Code::ScopeTooSmall, detail).next(next))
 }
 
-/// The user and the team of a job, while that task of it runs.
+/// The user and the team of a job, while this task runs.
 pub(super) fn running(service: &Service, lease: LeaseId) -> Option<(String, String)> {
     let core = service.engine.core();
     let job = core.jobs.get(&lease.job).filter(|job| job.leases.contains_key(&lease))?;

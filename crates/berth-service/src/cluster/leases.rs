@@ -89,7 +89,7 @@ fn shown(
     };
     let told: Option<Stopped> =
         row.stop.as_deref().and_then(|stop| serde_json::from_str(stop).ok());
-    // A job that its own rule ends is told to end and is done.
+    // A job that its own rule ends was stopped, but counts as done.
     let told = told.filter(|_| row.outcome != Some(LeaseOutcome::Done));
     let end = told.map(|told| told.cause.code()).or(row.outcome.map(|outcome| word(outcome, row)));
     HeldLease {
@@ -111,7 +111,7 @@ fn shown(
     }
 }
 
-/// How a lease ended by itself. The core counts a failure that is tried again as lost.
+/// How a lease ended by itself. The core counts a retried failure as lost.
 fn word(outcome: LeaseOutcome, row: &store::LeaseRow) -> &'static str {
     let exit: Option<Exit> = row.exit.as_deref().and_then(|exit| serde_json::from_str(exit).ok());
     match (outcome, exit.map(|exit| exit.kind)) {

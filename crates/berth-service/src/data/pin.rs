@@ -46,7 +46,7 @@ pub(crate) async fn pin(
             }
         })?;
         let version = DataVersion { name: row.name, version: Some(row.version) };
-        // A file that repeats a run says which content it wants.
+        // A file that repeats a run has the hash of the content.
         if let Some(wanted) = data.hash.filter(|wanted| wanted.as_str() != row.hash) {
             return Err(Pinned::Refused(format!(
                 "{version} of team {team} has the hash {} now, and the job file wants {wanted}; \

@@ -85,7 +85,7 @@ pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<()
     Ok(())
 }
 
-/// What it takes to remove a team with all that belongs to it. A team with jobs, volumes or data is
+/// Plans the removal of a team with everything that belongs to it. A team with jobs, volumes or data is
 /// refused, and so is one with teams below it other than those in `leaving`.
 pub async fn removal(
     service: &Service,
@@ -147,7 +147,7 @@ fn in_use(name: &str, jobs: usize, below: &[&str]) -> Fault {
     Fault::new(Code::InUse, detail).next(next)
 }
 
-/// Secrets go with a team, because they can be set again. What is in a volume or in data cannot.
+/// The removal of a team includes its secrets, which a user can set again, but not volumes and data.
 fn has_volumes(name: &str, kept: &[String]) -> Fault {
     let detail = format!("team `{name}` has volumes: {}", some_of(kept));
     let next = format!("delete them first: `berth volume delete NAME --team {name}`");

@@ -27,8 +27,7 @@ pub async fn stop(
     change(service, caller, found, act, json!({ "now": how.now })).await
 }
 
-/// Stops a running job because a rule of its own says that it is done. The server does that by itself,
-/// with the words of the rule and the reason that people see.
+/// Stops a running job because of its own rule. The server is the actor; the reason contains the rule.
 pub async fn end_early(service: &Service, job: JobId, rule: &str, why: &str) -> Result<(), Fault> {
     let act = Act::EndEarly { job, why: why.to_owned() };
     let audit = server_audit("berth", "stop_rule", format!("job {job}"));

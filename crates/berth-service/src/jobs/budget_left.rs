@@ -26,7 +26,7 @@ pub fn of(state: &State, caller: &Caller, queue: &str) -> Option<BudgetLeft> {
         .min_by_key(|budget| budget.left)
 }
 
-/// `unbilled` is asked only of a queue with a budget: it looks at all that runs.
+/// `unbilled` scans all running jobs, so Berth calls it only for a queue with a budget.
 fn budget_left(queue: &QueueSnapshot, unbilled: impl Fn() -> Micros) -> Option<BudgetLeft> {
     let budget = queue.spec.budget.as_ref()?;
     let spent = queue.spent + unbilled();
@@ -39,7 +39,7 @@ fn budget_left(queue: &QueueSnapshot, unbilled: impl Fn() -> Micros) -> Option<B
     })
 }
 
-/// The same of a job, or an array of so many elements, that was submitted just now.
+/// The same for a new job or array.
 pub fn warning_of(
     service: &Service,
     caller: &Caller,

@@ -13,7 +13,7 @@ use berth_model::JobId;
 use berth_store::JobRow;
 use std::io;
 
-/// The folder of a job's code, in the job's folder.
+/// The folder of the job's code, below the job's folder.
 const CODE: &str = "code";
 /// Entries of one answer.
 const MOST: usize = 5_000;
@@ -73,8 +73,8 @@ async fn job_of(service: &Service, caller: &Caller, job: &str) -> Result<JobRow,
     Ok(found.first().clone())
 }
 
-/// Where the command starts, below the job's folder or from the root on; nothing where that is the
-/// folder itself.
+/// The working folder of the command, relative to the job's folder or absolute; `None` if it is the job's
+/// folder.
 fn workdir(row: &JobRow) -> Option<String> {
     let detail: Detail = serde_json::from_str(&row.detail).ok()?;
     let run = detail.workload.run()?;

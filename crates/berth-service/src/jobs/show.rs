@@ -100,7 +100,7 @@ pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
     whole.projected_micros = None;
     whole.parameters.clear();
     whole.exit = None;
-    // Each element has one.
+    // Each element of an array has its own run.
     whole.run = None;
     let mut counts: BTreeMap<JobState, usize> = BTreeMap::new();
     for row in &found.rows {
@@ -207,8 +207,7 @@ fn attempt(number: u32, rows: &[&LeaseRow]) -> wire::Attempt {
     let all_closed = rows.iter().all(|row| row.closed.is_some());
     let closed = times(|row| row.closed).max().flatten().filter(|_| all_closed);
     let leases: Vec<wire::Lease> = rows.iter().map(|row| lease(row)).collect();
-    // The end of the task that ended badly, if one did, tells more than those of the others, which
-    // were stopped because of it.
+    // If a task failed, show its end: Berth stopped the others because of it.
     let bad = leases.iter().filter_map(|lease| lease.exit.clone());
     let bad = bad.filter(|exit| exit.kind != wire::ExitKind::Done);
     let exit = bad.min_by_key(|exit| exit.kind == wire::ExitKind::Stopped);

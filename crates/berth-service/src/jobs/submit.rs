@@ -55,7 +55,7 @@ pub async fn submit(
     Ok(with_budget(service, caller, made))
 }
 
-/// Says where the job will spend more than is left of a budget, as a plan of it does.
+/// Warns if the expected cost exceeds what is left of a budget, like a plan.
 fn with_budget(
     service: &Service,
     caller: &Caller,

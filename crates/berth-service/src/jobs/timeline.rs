@@ -151,7 +151,7 @@ impl Part {
     }
 }
 
-/// Why a job was stopped, as a whole: one of its own tasks is the one that failed.
+/// Why the whole job was stopped: one of its tasks failed.
 fn words(cause: Cause) -> &'static str {
     match cause {
         Cause::PeerFailed => "one of its tasks failed, so Berth stopped the others",

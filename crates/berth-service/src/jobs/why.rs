@@ -48,7 +48,7 @@ pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wir
         let is_spent = own_budget::spent(&service.engine.core(), id).is_some();
         let changes = changes.filter(|change| !is_spent || change.what != What::Release);
         let may = changes.filter(|change| may_make(service, caller, &found, &row, &change.what));
-        // Of an array, a change is one of all its elements.
+        // For an array, propose a change of all its elements.
         why.sooner = may.map(|change| sooner(found.id, &change, &prices)).collect();
     }
     Ok(why)

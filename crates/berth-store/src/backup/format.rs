@@ -11,7 +11,7 @@ use sqlx::any::AnyRow;
 use sqlx::error::BoxDynError;
 use sqlx::{AssertSqlSafe, query_with};
 
-/// The newest format. A backup with nothing attached has the first, which older versions read.
+/// The newest format. A backup without an attachment has the first, which older versions can read.
 pub(super) const FORMAT: u32 = 2;
 const PLAIN: u32 = 1;
 
@@ -24,7 +24,7 @@ const PAGE: usize = 500;
 pub(super) struct Header {
     pub berth_backup: u32,
     pub schema: i64,
-    /// What follows the last line.
+    /// The attachment after the last line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<String>,
     pub tables: Vec<Shape>,

@@ -1,6 +1,5 @@
-//! A backup is one file that either database can be made from: a line with the shape of the tables,
-//! a line for each row, and a last line with a checksum over all before it. After that line the rows
-//! of another store may follow, in a form of their own.
+//! A backup is one file that either database can restore: a line with the tables, a line for each row, and a
+//! last line with a checksum over all before it. The rows of another store may follow, in their own format.
 
 mod format;
 mod restore;

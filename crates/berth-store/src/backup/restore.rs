@@ -181,7 +181,7 @@ async fn examine(path: &Path) -> Result<(Header, Footer)> {
     }
 }
 
-/// The lines after the last line of this store's rows, if the backup has what is called so.
+/// The lines after this store's rows, if the backup has an attachment with this name.
 pub async fn attached(path: &Path, name: &str) -> Result<Option<Lines<BufReader<File>>>> {
     let (header, _) = examine(path).await?;
     if header.attached.as_deref() != Some(name) {

@@ -15,9 +15,9 @@ use tokio::io::{AsyncWriteExt, BufWriter};
 
 const READ: &str = "read it for a backup";
 
-/// The rows of another store, which follow in the file of a backup.
+/// The rows of another store, attached to a backup.
 pub trait Attachment: Send + Sync {
-    /// What it is, for the first line of the backup.
+    /// The name in the first line of the backup.
     fn name(&self) -> &str;
     fn write<'a>(
         &'a self,
@@ -32,7 +32,7 @@ impl Store {
         self.backup_with(path, None).await
     }
 
-    /// The same, followed by the rows of another store. These are of a moment a little later.
+    /// The same, followed by the rows of another store, which are slightly newer.
     pub async fn backup_with(
         &self,
         path: &Path,
@@ -47,7 +47,7 @@ impl Store {
         let footer = match written {
             Ok(footer) => footer,
             Err(error) => {
-                // An unfinished backup is of no use, and the first error says more.
+                // Ignore this error: the backup is unfinished, and the first error is more useful.
                 let _ = fs::remove_file(&part).await;
                 return Err(error);
             }

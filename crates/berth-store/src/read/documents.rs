@@ -86,7 +86,7 @@ impl Store {
         self.select(&due, binds).await
     }
 
-    /// How many notices to a target are not sent yet.
+    /// The number of unsent messages to a target.
     pub async fn waiting_notices(&self, target: &str) -> Result<u64> {
         let mut binds = Binds::default();
         let target = binds.mark(text(target));

@@ -33,8 +33,8 @@ impl Store {
         Ok(sums)
     }
 
-    /// What a job or an element of an array has used, in thousandths of a joule; nothing where it was
-    /// not measured.
+    /// The energy of a job or an element of an array, in thousandths of a joule; `None` if it was not
+    /// measured.
     pub async fn energy_of(&self, job: JobId) -> Result<Option<i64>> {
         let mut binds = Binds::default();
         let mut values = Vec::new();

@@ -173,7 +173,7 @@ async fn what_is_attached_follows_the_rows_and_is_missed_if_it_is_gone(place: Pl
     fs::write(&cut, text.strip_suffix(words.0).unwrap()).unwrap();
     let error = restore(&cut, &Place::sqlite().url, options()).await.unwrap_err();
     assert!(error.to_string().contains("its part with words is missing"), "{error}");
-    // A backup with nothing attached ends with its rows, and has the form of older versions.
+    // A backup without an attachment ends with its rows, in the format of older versions.
     let plain = place.file("plain");
     store.backup(&plain).await.unwrap();
     assert!(attached(&plain, "words").await.unwrap().is_none());

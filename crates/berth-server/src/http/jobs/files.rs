@@ -82,7 +82,7 @@ pub(in crate::http) fn stream_file(
     (from, to): (u64, u64),
     right: StreamRight,
 ) -> Response {
-    // A job may cut its file shorter. The client then gets an error and not a short file.
+    // A job may truncate its file meanwhile. The client then gets an error and not a short file.
     let content = berth_blobs::of_file(file, from..to);
     let body = Body::from_stream(while_allowed(content, right, cut));
     let mut response = body.into_response();

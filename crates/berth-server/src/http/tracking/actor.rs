@@ -17,7 +17,7 @@ pub struct Asking {
     pub caller: Caller,
     service: Service,
     team: Option<String>,
-    /// The run of the job that asks.
+    /// The run of the job, if the caller is a job.
     pub of_job: Option<RunHead>,
 }
 

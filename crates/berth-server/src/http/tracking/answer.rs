@@ -47,7 +47,7 @@ pub fn of_fault(fault: &Fault) -> Error {
     Error::new(code, format!("{}{next}", fault.0.detail))
 }
 
-/// The other way round, for routes of Berth's own.
+/// Converts in the other direction, for Berth's own routes.
 pub fn to_failure(error: Error) -> Failure {
     let code = match error.code {
         Code::DoesNotExist | Code::EndpointNotFound => Problem::NotFound,

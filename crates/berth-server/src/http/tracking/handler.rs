@@ -95,20 +95,20 @@ async fn carry_out(
     };
     let body = match turn {
         Some(turn) => turn.hold(work).await,
-        // A client that hangs up must not leave a change without its row in the audit log.
+        // Run to completion even if the client disconnects, so that each change gets its row in the audit log.
         None if op.access == Access::Write => finished(work).await,
         None => work.await,
     }?;
     let response = json(body);
     let size = response.body().size_hint().exact();
     match given::must_have_room(under_way.as_ref(), size) {
-        // The answer to a change is sent in any case.
+        // Berth always sends the answer to a change.
         Err(fault) if op.access == Access::Read => Err(of_fault(&fault)),
         _ => Ok(response),
     }
 }
 
-/// Carries something out to its end, whether or not the client still waits for it.
+/// Runs a future to completion, even if the client disconnects.
 pub async fn finished<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     match tokio::spawn(work.in_current_span()).await {
         Ok(done) => done,
@@ -120,7 +120,7 @@ pub async fn finished<T: Send + 'static>(work: impl Future<Output = T> + Send + 
     }
 }
 
-/// What follows a request that was carried out.
+/// The audit row and the messages after a successful request.
 async fn after(app: &App, op: &Op, asking: &Asking, reply: &Reply) {
     if let Some(job) = asking.caller.job() {
         of_job::was_answered(app, job, op, reply).await;
@@ -136,7 +136,7 @@ async fn after(app: &App, op: &Op, asking: &Asking, reply: &Reply) {
     }
 }
 
-/// Puts messages for the webhooks of the team into the outbox. The change is done in any case.
+/// Puts messages for the webhooks of the team into the outbox. A failure does not undo the change.
 async fn announce(app: &App, team: &str, event: &Event) {
     let notices = registry::about(&app.service, &app.tracking.store, team, event).await;
     let notices = match notices {
@@ -155,7 +155,7 @@ async fn announce(app: &App, team: &str, event: &Event) {
     }
 }
 
-/// Writes a row for a change that is done into the audit log.
+/// Writes the audit row of a committed change.
 pub async fn note(app: &App, row: AuditEntry) {
     let engine = app.service.engine.clone();
     let write = Write::documents(Batch::default(), row);

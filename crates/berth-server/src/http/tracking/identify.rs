@@ -1,5 +1,5 @@
-//! The caller of a route of MLflow, and refusals in the audit log. Unlike the guard of Berth's own
-//! routes, it remembers callers, and it answers in MLflow's form.
+//! Authentication for MLflow's routes, with refusals in the audit log. Unlike the guard of Berth's own
+//! routes, it caches callers and answers in MLflow's format.
 
 use super::answer::of_fault;
 use crate::app::App;
@@ -11,10 +11,10 @@ use berth_service::caller::{self, Caller, Unidentified};
 use berth_service::refusals::Refusal;
 use berth_tracker::{Access, Actor, Error, Op, Right};
 
-/// A caller, with the user name that came with the token.
+/// A caller, with the user name of basic authentication.
 pub type Found = (Caller, Option<String>);
 
-/// The refusal of a request, before the server knows its caller.
+/// A refusal before the server knows the caller.
 pub fn refusal(op: &Op, visitor: &Visitor, target: &str) -> Refusal {
     Refusal {
         from: visitor.address.clone(),
@@ -25,7 +25,7 @@ pub fn refusal(op: &Op, visitor: &Visitor, target: &str) -> Refusal {
     }
 }
 
-/// Finds the caller. The audit log records whom the server refuses.
+/// Finds the caller. The audit log records refusals.
 pub async fn identified(
     app: &App,
     op: &Op,
@@ -65,8 +65,8 @@ async fn look_up(
 }
 
 /// Records in the audit log that the server refused a caller, or a change of something that does not
-/// exist for the caller. It does not record requests that are merely wrong: training scripts send
-/// them by the thousand.
+/// exist for the caller. It does not record invalid requests, because training scripts send thousands
+/// of them.
 pub fn record(app: &App, op: &Op, refusal: Refusal, error: &Error) {
     let status = error.code.status();
     let hides = status == 404 && op.access == Access::Write;

@@ -1,5 +1,5 @@
-//! The routes of MLflow, the same under `/api/` and `/ajax-api/`. `berth-tracker` carries them out.
-//! This module finds the caller and writes to the audit log.
+//! MLflow's routes, under `/api/` and `/ajax-api/`. `berth-tracker` implements them. This module finds the
+//! caller and writes to the audit log.
 
 mod actor;
 mod answer;
@@ -16,14 +16,14 @@ use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 
-/// The version of MLflow that the server reports. Clients refuse servers that are much older than
-/// they are. This is the newest version whose routes were compared with ours.
+/// The version of MLflow that the server reports. Clients refuse much older servers. This is the newest
+/// version whose routes we have compared with ours.
 const VERSION: &str = "3.18.0";
 
 /// Where each version of the routes is. One path of MLflow has no slash in the middle.
 const PREFIXES: [&str; 3] = ["2.0/mlflow", "3.0/mlflow", "2.0mlflow"];
 
-/// The routes, without the guard of Berth's own: their handler finds the caller itself.
+/// MLflow's routes, without the guard of Berth's own routes: their handler finds the caller.
 pub fn routes(mut router: Router<App>) -> Router<App> {
     for root in ["/api", "/ajax-api"] {
         for prefix in PREFIXES {

@@ -1,24 +1,24 @@
-//! Requests of jobs by the tokens of their own. The run of a job is there when the job asks for it, and
-//! is in the experiment that its script chooses before it logs.
+//! Requests of jobs with their tracking tokens. Creates the run of a job before its first request, and moves
+//! it to the experiment that its script sets before it logs.
 
 use crate::app::App;
 use berth_model::JobId;
 use berth_tracker::{Op, Reply, RunHead};
 use serde_json::Value;
 
-/// What `mlflow.set_experiment` asks for.
+/// The routes that `mlflow.set_experiment` calls.
 const CHOICES: [&str; 3] = ["get_experiment_by_name", "get_experiment", "create_experiment"];
 
-/// Before the request is answered. Gives the run.
+/// Runs before the request. Returns the run.
 pub async fn begins(app: &App, job: JobId) -> Option<RunHead> {
     app.tracking.runs.prepare(job).await.unwrap_or_else(|error| {
-        // What the job asks for may be about other runs, and is answered as if it were.
+        // The request may concern other runs, so continue without the run.
         tracing::warn!(%job, %error, "the run of a job that asks for it was not made");
         None
     })
 }
 
-/// After that, and before the job hears the answer.
+/// Runs after the request, before the answer goes to the job.
 pub async fn was_answered(app: &App, job: JobId, op: &Op, reply: &Reply) {
     if !CHOICES.contains(&op.id) {
         return;
