@@ -24,7 +24,7 @@ pub fn keep(flag: &str, text: &str) -> Result<Option<Span>> {
     span.map(Some).ok_or_else(|| Failure::usage(wrong()))
 }
 
-/// The same, where it may also be no time at all.
+/// The same, but zero is also valid.
 pub fn keep_any(flag: &str, text: &str) -> Result<Option<Span>> {
     if text == FOREVER {
         return Ok(None);

@@ -157,8 +157,8 @@ pub struct Serving {
     #[arg(long, value_name = "N", default_value_t = ConnectionLimits::PER_ADDRESS as u32,
         value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS_PER_ADDRESS")]
     pub max_connections_per_address: u32,
-    /// How long to keep deleted experiments and runs, which can be restored until then, such as 30d,
-    /// or `forever`; runs that a version of a model names stay
+    /// How long users can restore deleted experiments and runs, such as 30d, or `forever`; after that,
+    /// Berth removes them, except runs that a version of a model names
     #[arg(long, value_name = "TIME", default_value = KEEP_DELETED_RUNS,
         env = "BERTH_KEEP_DELETED_RUNS")]
     pub keep_deleted_runs: String,

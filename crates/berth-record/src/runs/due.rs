@@ -1,9 +1,9 @@
-//! Jobs by when they are looked at next.
+//! Jobs, ordered by the time of their next update.
 
 use berth_model::{JobId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each job is in it once. What is asked or changed costs the same however many jobs there are.
+/// A queue of jobs by time. Each job is in it at most once.
 #[derive(Debug, Default)]
 pub struct Due {
     by_time: BTreeSet<(Time, JobId)>,
@@ -11,7 +11,7 @@ pub struct Due {
 }
 
 impl Due {
-    /// A job is looked at then, and not when it was to be before.
+    /// Schedules a job, in place of its earlier time.
     pub fn set(&mut self, job: JobId, at: Time) {
         if let Some(before) = self.times.insert(job, at) {
             self.by_time.remove(&(before, job));

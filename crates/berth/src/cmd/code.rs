@@ -69,7 +69,7 @@ impl Snapshot {
     }
 }
 
-/// The commit that a folder is at and what has changed since; nothing where git knows of none.
+/// The commit of a folder and the changes since; `None` outside of a repository.
 fn origin(folder: &Path) -> Option<Origin> {
     let commit = git(folder, &["rev-parse", "HEAD"])?.trim().to_owned();
     let dirty = !git(folder, &["status", "--porcelain", "--", "."])?.is_empty();
@@ -78,7 +78,7 @@ fn origin(folder: &Path) -> Option<Origin> {
     Some(Origin { commit, dirty, diff: cut_diff(diff) })
 }
 
-/// What git prints, as far as anybody reads it.
+/// The output of git, up to a limit.
 fn git(folder: &Path, args: &[&str]) -> Option<String> {
     const MOST: u64 = 4 << 20;
     let mut git = Command::new("git");
@@ -87,7 +87,7 @@ fn git(folder: &Path, args: &[&str]) -> Option<String> {
     let mut child = started.ok()?;
     let mut printed = Vec::new();
     child.stdout.take()?.take(MOST).read_to_end(&mut printed).ok()?;
-    // It ends where its output is not read to the end.
+    // git ends when we close the pipe early.
     let ended = child.wait().ok()?;
     let is_whole = ended.success() || printed.len() as u64 == MOST;
     is_whole.then(|| String::from_utf8_lossy(&printed).into_owned())

@@ -121,7 +121,7 @@ pub async fn idle(context: &Context, of: CostQuery, wants_csv: bool) -> Result<(
 fn idle_text(found: &CostIdle, look: &Look) -> String {
     let mut table = Table::new(&["CAUSE", ">COST", ">GPU-HOURS", "WHAT IT IS"]);
     for cause in &found.causes {
-        // The bill has what a machine cost beside its leases, and not of how many GPUs that was.
+        // The bill has the idle cost of a machine, but not the number of its idle GPUs.
         let known = cause.billed || cause.gpu_ms > 0 || cause.amount_micros == 0;
         let hours = if known { words::gpu_hours(cause.gpu_ms) } else { "-".to_owned() };
         table.row(vec![

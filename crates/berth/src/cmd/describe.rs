@@ -233,7 +233,7 @@ fn attempts(found: &Described, look: &Look) -> Option<String> {
     Some(body)
 }
 
-/// The cause by which tasks end whose peer has failed.
+/// The cause of tasks that end because a peer has failed.
 const PEER_FAILED: &str = Cause::PeerFailed.code();
 
 /// How an attempt ended: told to by Berth, which knows why and for whom, or by itself.
@@ -241,7 +241,7 @@ fn end(found: &Described, attempt: &Attempt) -> String {
     let segments = found.timeline.iter().flat_map(|time| &time.segments);
     let stopped = segments
         .filter(|segment| segment.attempt == Some(attempt.number))
-        // The end of the task that failed says more than that the others had to end with it.
+        // Show the end of the failed task, not those of its peers.
         .find(|segment| segment.cause.as_deref().is_some_and(|cause| cause != PEER_FAILED));
     if let Some(segment) = stopped {
         let why = segment.text.clone().or_else(|| segment.cause.clone()).unwrap_or_default();

@@ -32,7 +32,7 @@ pub async fn files(context: &Context, args: &Files) -> Result<()> {
     context.show(&Page::new(list, text, names).remarks(remarks))
 }
 
-/// Where to look for what the command wrote, where that is not the folder that is listed.
+/// A note with the working folder of the command, if it is not the listed folder.
 fn results(list: &JobFileList) -> Option<String> {
     let workdir = list.workdir.as_ref().filter(|_| list.path.is_empty())?;
     let job = list.job;

@@ -38,7 +38,7 @@ impl FromArgMatches for JobFlags {
     }
 }
 
-/// A mistake in a value, with the usage of these flags: clap would show that of the whole program.
+/// An error in a value, with the usage of this command: clap would print that of the whole program.
 fn mistake(error: impl std::fmt::Display) -> clap::Error {
     let mut command = Command::new("berth").override_usage("berth run [OPTIONS] -- COMMAND");
     clap::Error::raw(ErrorKind::ValueValidation, error).format(&mut command)

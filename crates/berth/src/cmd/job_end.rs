@@ -22,7 +22,7 @@ pub fn ending(job: &Job, look: &Look) -> String {
     let state = look.paint(words::state_tone(job.state), job.state.as_str());
     let time = job.started.map_or(0, |at| job.ended.map_or(0, |end| (end.0 - at.0).0));
     let why = job.exit.as_ref().map(|exit| exit.text.clone()).or_else(|| job.reason.clone());
-    // Of a job that is done only what ended it early is news.
+    // For a job that is done, show only why it ended early.
     let is_news = |why: &String| job.state != JobState::Done || why != "done";
     let why = why.filter(is_news).map(|why| format!(": {why}"));
     let (id, name) = (job.id, &job.name);

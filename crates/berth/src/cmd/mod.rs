@@ -192,19 +192,19 @@ pub enum ClientCommand {
     /// List, create and delete named volumes of teams
     #[command(subcommand, arg_required_else_help = true)]
     Volume(volume::Volume),
-    /// List, share and delete experiments, and show what they cost and brought
+    /// List, share and delete experiments, and show their cost and results
     Experiments(Box<tracking::Experiments>),
     /// List, show and compare runs of experiments
     Runs(Box<runs::Runs>),
     /// List registered models and their versions, and set aliases
     #[command(subcommand, arg_required_else_help = true)]
     Models(tracking::Models),
-    /// Show what a model, run, job or version of data was made from, and what was made from it; with
-    /// `-o openlineage` as events of OpenLineage
+    /// Show inputs and outputs of a model, run, job or version of data; with `-o openlineage` as events
+    /// of OpenLineage
     Lineage(lineage::Lineage),
-    /// Show how to repeat the run of a job, and what is different now, or submit it again
+    /// Show how to repeat the run of a job and what has changed since, or submit it again
     Reproduce(reproduce::Reproduce),
-    /// Import what another tracking server, database or folder has
+    /// Import experiments, runs and models from another server, database or folder
     #[command(subcommand, arg_required_else_help = true)]
     Import(transfer::Import),
     /// Export experiments, runs and models

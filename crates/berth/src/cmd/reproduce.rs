@@ -1,4 +1,4 @@
-//! `berth reproduce`: the job file of a finished run, and what is different now.
+//! `berth reproduce`: the job file that repeats a run, and what has changed since.
 
 use super::run::announce;
 use crate::complete;
@@ -10,16 +10,16 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// run:ID or job:JOB; an id, a number or a name alone will do
+    /// run:ID or job:JOB; or only an id, a number or a name
     #[arg(value_name = "RUN", add = complete::all_jobs())]
     run: String,
     /// Submit the job again
     #[arg(long)]
     submit: bool,
-    /// Submit it with what there is now, where data, code or something else is not what it was
+    /// Submit it even if data, code or something else has changed
     #[arg(long, requires = "submit")]
     anyway: bool,
-    /// The team of the run, to make sure
+    /// The team of the run, as a check
     #[arg(short, long, value_name = "TEAM", add = complete::teams())]
     team: Option<String>,
 }
@@ -56,7 +56,7 @@ pub async fn run(context: &Context, args: &Reproduce) -> Result<()> {
     announce(context, client.submit(&file, &SubmitQuery::default()).await?)
 }
 
-/// The file without the hashes of data that is not what it was: with them the server would refuse it.
+/// Removes the hashes of changed data, because the server would refuse the file with them.
 fn loosened(recipe: &Recipe) -> String {
     let changed = recipe.data.iter().filter(|data| data.now.as_ref() != Some(&data.hash));
     changed.fold(recipe.file.clone(), |file, data| {
@@ -70,7 +70,7 @@ fn said(difference: &RecipeDifference) -> String {
     plain(&format!("{what}: was {then}, is {now}")) + "\n  " + &plain(next)
 }
 
-/// A job file, with the rest as remarks in it.
+/// A job file, with the differences as comments.
 fn text(recipe: &Recipe, _: &Look) -> String {
     let mut remarks = vec![match &recipe.job {
         Some(job) => format!("Repeats run {} of job {job}.", recipe.run),
@@ -99,7 +99,7 @@ fn text(recipe: &Recipe, _: &Look) -> String {
     format!("{remarks}{}", recipe.file)
 }
 
-/// A remark stays on its line, whatever a reader of YAML takes for the end of one.
+/// Replaces all line breaks of YAML, so that a comment cannot add keys to the file.
 fn plain(line: &str) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     line.chars().map(|c| if breaks(c) { ' ' } else { c }).collect()

@@ -1,4 +1,4 @@
-//! `berth experiments --by cost-per-result`: what the money that runs cost has brought.
+//! `berth experiments --by cost-per-result`: the cost of runs and their results.
 
 use crate::complete;
 use crate::context::Context;
@@ -9,10 +9,10 @@ use clap::ValueEnum;
 
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Show what experiments have cost and brought
+    /// Show the cost of experiments and their results
     #[arg(long, value_enum, value_name = "FIGURES")]
     by: Option<By>,
-    /// The metric that a result is measured by
+    /// The metric of the result
     #[arg(long, value_name = "METRIC", requires = "by")]
     metric: Option<String>,
     /// The value that counts as a result (the best value so far)
@@ -21,7 +21,7 @@ pub struct Args {
     /// Which values are better (lower for a loss or an error, else higher)
     #[arg(long, value_enum, value_name = "VALUES", requires = "metric")]
     better: Option<Better>,
-    /// A row for each experiment or each project
+    /// One row for each experiment or each project
     #[arg(long, value_enum, value_name = "WHAT", default_value = "experiment")]
     group: Group,
     /// Only this experiment, by name or id
@@ -34,7 +34,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
-    /// What was spent for each run that reached the goal
+    /// The cost for each run that reached the goal
     CostPerResult,
 }
 
@@ -109,7 +109,7 @@ fn table(found: &Returns, look: &Look) -> String {
     table.or(look, "No runs.")
 }
 
-/// Hours of one GPU in the words of the other tables.
+/// Formats GPU-hours like the other tables.
 fn hours(hours: f64) -> String {
     words::gpu_hours((hours * 3_600_000.0) as i64)
 }
@@ -118,7 +118,7 @@ fn number(value: f64) -> String {
     format!("{value}")
 }
 
-/// An amount with its part of what was spent.
+/// An amount and its share of the total.
 fn share(micros: i64, of: &Return) -> String {
     match of.spent_micros {
         0 => words::money(micros),

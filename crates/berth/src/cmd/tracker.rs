@@ -8,11 +8,11 @@ use berth_api::wire::At;
 use berth_model::{JobId, Time};
 use serde_json::{Value, json};
 
-/// Runs of one page, which the server gives at once.
+/// The size of a page.
 const PAGE: u32 = 1000;
-/// Experiments that runs are looked for in, where none is named.
+/// The maximum number of experiments to search by default.
 const MOST_EXPERIMENTS: usize = 1000;
-/// Runs of one name that an error lists.
+/// The maximum number of runs with the same name in an error.
 const MOST_NAMED: usize = 5;
 
 /// Calls of MLflow's routes for one team.
@@ -32,7 +32,7 @@ impl<'a> Tracker<'a> {
         Ok(client.tracked((method, &path), &fields, self.team.as_deref()).await?)
     }
 
-    /// Everything that a search finds, page by page, up to a number.
+    /// All results of a search, page by page, up to a limit.
     pub async fn all(
         &self,
         (method, path, list): (Method, &str, &str),
@@ -65,7 +65,7 @@ impl<'a> Tracker<'a> {
         Ok(text(&found["experiment"]["experiment_id"]))
     }
 
-    /// The ids of the named experiment, or of all that the team sees.
+    /// The id of the given experiment, or of all that the team can read.
     pub async fn experiments(&self, named: Option<&str>) -> Result<Vec<String>> {
         if let Some(named) = named {
             return Ok(vec![self.experiment(named).await?]);
@@ -80,7 +80,7 @@ impl<'a> Tracker<'a> {
         self.run_of(named, "ACTIVE_ONLY").await
     }
 
-    /// The same among the runs that were deleted.
+    /// The same, for deleted runs.
     pub async fn deleted_run(&self, named: &str) -> Result<Value> {
         self.run_of(named, "DELETED_ONLY").await
     }
@@ -119,7 +119,7 @@ impl<'a> Tracker<'a> {
     }
 }
 
-/// A text without its quotes; nothing of what is not there.
+/// A text without its quotes; empty if missing.
 pub fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -13,7 +13,7 @@ use berth_api::wire::ExperimentShares;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-/// List, share and delete experiments, and say what they cost and brought
+/// List, share and delete experiments, and show their cost and results
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub struct Experiments {
@@ -171,7 +171,7 @@ pub async fn experiments(context: &Context, args: &Experiments) -> Result<()> {
     }
 }
 
-/// The team and the id of an experiment. Where its artifacts are says both.
+/// The team and the id of an experiment, from its artifact location.
 async fn place(
     context: &Context,
     experiment: &str,

@@ -10,7 +10,7 @@ use berth_api::routes::Method;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-/// What a webhook hears of unless its maker says otherwise.
+/// The default events of a webhook.
 const USUAL: [&str; 2] = ["model_version.created", "model_version_alias.created"];
 
 #[derive(Subcommand, Debug)]
@@ -23,7 +23,7 @@ pub enum Webhook {
     },
     /// Add a webhook: an address that gets a message about each event
     Add(AddArgs),
-    /// Send one message with invented data, and say what came of it
+    /// Send a test message with invented data and show the result
     Test(OneArgs),
     /// Remove a webhook
     Rm(OneArgs),
@@ -35,7 +35,7 @@ pub struct AddArgs {
     name: String,
     #[arg(value_name = "URL")]
     url: String,
-    /// An event, such as model_version.created; repeatable (new versions and aliases)
+    /// An event to subscribe to, such as model_version.created; repeatable (new versions and aliases)
     #[arg(long, value_name = "EVENT", value_parser = is_event)]
     on: Vec<String>,
     /// Sign messages with a secret, which comes from a prompt or standard input

@@ -29,7 +29,7 @@ pub enum Format {
     Yaml,
     /// Only names or numbers, one per line
     Name,
-    /// Events of OpenLineage, which only `berth lineage` has
+    /// Events of OpenLineage, for `berth lineage`
     #[value(hide = true)]
     Openlineage,
 }
@@ -93,7 +93,7 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-/// Only lineages have events of OpenLineage.
+/// Only `berth lineage` can print events of OpenLineage.
 pub fn no_events() -> Failure {
     Failure::usage("`-o openlineage` is a format of `berth lineage` alone")
         .next("Use -o json, yaml, name, wide or table.")

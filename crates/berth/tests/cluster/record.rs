@@ -1,4 +1,4 @@
-//! The tracked runs of jobs that run as pods.
+//! Tracked runs of jobs in pods.
 
 use super::jobs::{run, state};
 use super::kubelet::Machine;
@@ -23,7 +23,7 @@ fn the_script_of_a_pod_logs_to_the_run_of_its_job() {
     let mut berth = berth_with(&cluster, &["--image", "none"]);
     let (config, url) = (cluster.kubeconfig(ADMIN).display().to_string(), berth.url.clone());
     berth.stop();
-    // Its pods have to know its address, which it has when it has started.
+    // The pods need the address of the server, which is known after its start.
     let known = ["--kubeconfig", &*config, "--image", "none", "--fetch-url", &*url];
     berth.start_again_with(&known);
     let mut machine = Machine::new(&cluster, "a");

@@ -1,4 +1,4 @@
-//! `berth lineage`: what something was made from, and what was made from it.
+//! `berth lineage`: inputs and outputs of a model, run, job or version of data.
 
 mod openlineage;
 mod tree;
@@ -15,13 +15,13 @@ pub struct Lineage {
     /// model:NAME@VERSION, run:ID, job:JOB, data:NAME@vN or logged_model:ID
     #[arg(value_name = "KIND:NAME")]
     of: String,
-    /// Only what it was made from
+    /// Only upstream: what it was made from
     #[arg(long, conflicts_with = "down")]
     up: bool,
-    /// Only what was made from it
+    /// Only downstream: what was made from it
     #[arg(long)]
     down: bool,
-    /// At most so many things (2000)
+    /// The maximum number of nodes (2000)
     #[arg(short = 'n', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=2000))]
     limit: Option<u32>,

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 const SPEC: &str = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent";
 const FACETS: &str = "https://openlineage.io/spec/facets";
 
-/// A start, and an end where there was one, of each run, in the order of the answer. A job without a
-/// tracked run counts as one.
+/// Makes a start event and, for ended runs, an end event, in the order of the answer. A job without a
+/// tracked run counts as a run.
 pub fn events(found: &Lineage, server: &str) -> Vec<Value> {
     let nodes = found.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let writer = Writer { found, server, nodes };
@@ -19,7 +19,7 @@ pub fn events(found: &Lineage, server: &str) -> Vec<Value> {
 
 struct Writer<'a> {
     found: &'a Lineage,
-    /// Its address, which makes names unique.
+    /// The address of the server: a namespace that makes names unique.
     server: &'a str,
     nodes: BTreeMap<&'a str, &'a LineageNode>,
 }
@@ -38,7 +38,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Nodes that a node was made from in one of these ways.
+    /// The inputs of a node along these kinds of edges.
     fn above(&self, id: &str, links: &[Link]) -> Vec<&'a LineageNode> {
         let edges = self.found.edges.iter();
         let edges = edges.filter(|edge| edge.from == id && links.contains(&edge.kind));
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         events
     }
 
-    /// Models that it logged, and versions that were registered from it or from those.
+    /// Models that the run logged, and versions registered from the run or from these models.
     fn outputs(&self, run: &LineageNode) -> Vec<Value> {
         let mut made = self.below(&run.id, &[Link::LoggedBy, Link::RegisteredFrom]);
         let logged: Vec<_> =
@@ -104,7 +104,7 @@ impl<'a> Writer<'a> {
         format!("{}/{team}", self.server)
     }
 
-    /// A text that only this run has: ids of MLflow are unique everywhere, numbers of jobs are not.
+    /// A globally unique text. MLflow's ids are unique everywhere; numbers of jobs are not.
     fn unique(&self, run: &LineageNode) -> String {
         match run.kind {
             LineageKind::Run => run.name.clone(),
@@ -161,7 +161,7 @@ impl<'a> Writer<'a> {
             facets.insert("parent".to_owned(), self.facet("ParentRunFacet", "1-0-1", of));
         }
         if let Some(job) = job {
-            // The fields are those of the API's own description, which says what they mean.
+            // The schema of the fields: Berth's API description.
             let schema = format!("{}/openapi.json#/components/schemas/LineageDetails", self.server);
             let details = &job.details;
             facets.insert(
@@ -200,7 +200,7 @@ fn merge(into: &mut Value, fields: Value) {
     }
 }
 
-/// The name of what ran: runs of one job again and again have one name.
+/// The name of the job in OpenLineage, the same for all repetitions of a job.
 fn job_name(run: &LineageNode, job: Option<&LineageNode>) -> String {
     match job.filter(|job| !job.name.is_empty()) {
         Some(job) => job.name.clone(),
@@ -208,14 +208,14 @@ fn job_name(run: &LineageNode, job: Option<&LineageNode>) -> String {
     }
 }
 
-/// An id of MLflow has the digits of a UUID. Others are given one that follows from them.
+/// MLflow's ids have the digits of a UUID. For other ids, derives a UUID.
 fn uuid(id: &str) -> String {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let digits = match id.len() == 32 && id.bytes().all(is_digit) {
         true => id.to_owned(),
         false => {
             let sum = &digest_of(id.as_bytes())[..32];
-            // Version 8: made by a program in its own way.
+            // Version 8: a custom UUID.
             format!("{}8{}8{}", &sum[..12], &sum[13..16], &sum[17..])
         }
     };

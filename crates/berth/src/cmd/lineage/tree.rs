@@ -1,4 +1,4 @@
-//! A lineage as a tree: what the start was made from below it, and then what was made from it.
+//! Formats a lineage as trees: first the inputs of the start, then its outputs.
 
 use crate::show::{Look, Tone, words};
 use berth_api::wire::{Lineage, LineageEdge, LineageKind, LineageLink, LineageNode};
@@ -31,7 +31,7 @@ enum Way {
 }
 
 struct Tree<'a> {
-    /// By id, with their place in the answer.
+    /// Nodes by id, with their position in the answer.
     nodes: BTreeMap<&'a str, (usize, &'a LineageNode)>,
     edges: &'a [LineageEdge],
     look: &'a Look,
@@ -40,7 +40,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// The nodes that one leads to, in the order of the answer.
+    /// The neighbours of a node, in the order of the answer.
     fn next(&self, id: &str, way: Way) -> Vec<(&'a LineageNode, LineageLink)> {
         let edges = self.edges.iter();
         let mut next: Vec<(usize, &LineageNode, LineageLink)> = edges
@@ -84,7 +84,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What people want to know first.
+/// The most important details of a node.
 fn facts(node: &LineageNode) -> String {
     let details = &node.details;
     let mut facts: Vec<String> = Vec::new();
@@ -115,7 +115,7 @@ fn facts(node: &LineageNode) -> String {
     plain(&facts.join(", "))
 }
 
-/// Names are anyone's, and must not steer a terminal.
+/// Users choose names, so remove control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! What a run says under the names of columns.
+//! The cells of a run.
 
 use super::short;
 use crate::cmd::tracker::{text, time};
@@ -11,12 +11,12 @@ pub fn of<'a>(run: &'a Value, list: &str, key: &str) -> Option<&'a Value> {
     items.iter().find(|one| one["key"] == key).map(|one| &one["value"])
 }
 
-/// The newest value of a metric, where it is a number.
+/// The newest value of a metric, if it is a number.
 pub fn metric(run: &Value, key: &str) -> Option<f64> {
     of(run, "metrics", key)?.as_f64()
 }
 
-/// What its job has cost, in millionths of a dollar.
+/// The cost of its job, in millionths of a dollar.
 pub fn cost(run: &Value) -> Option<i64> {
     metric(run, "berth.cost").map(|cost| (cost * 1e6).round() as i64)
 }
@@ -26,12 +26,12 @@ pub fn gpu_ms(run: &Value) -> Option<i64> {
     metric(run, "berth.gpu_hours").map(|hours| (hours * 3_600_000.0).round() as i64)
 }
 
-/// How long it took, or has taken up to its end.
+/// The duration of the run.
 pub fn took(run: &Value) -> Option<i64> {
     Some(run["info"]["end_time"].as_i64()? - run["info"]["start_time"].as_i64()?)
 }
 
-/// One cell; a dash where there is nothing.
+/// One cell; a dash if it is empty.
 pub fn cell(run: &Value, column: &str, look: &Look) -> String {
     let info = &run["info"];
     let of = |list: &str, key: &str| {
@@ -68,13 +68,13 @@ pub fn cell(run: &Value, column: &str, look: &Look) -> String {
     plain(&shown)
 }
 
-/// Without what would move the cursor of a terminal.
+/// Removes control characters, which could move the cursor.
 pub fn plain(shown: &str) -> String {
     let plain: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if plain.is_empty() { "-".to_owned() } else { plain }
 }
 
-/// Columns under titles that the user has chosen; those of a table are written in the program.
+/// Columns with titles from the user. Other tables have fixed titles.
 pub fn aligned(titles: &[String], rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..titles.len())
         .map(|at| {

@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What differs, under the words of the first column.
+/// The sections of the first column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Difference {
     kind: &'static str,
     key: String,
-    /// Of each run; nothing where it has none.
+    /// The values by run; `None` for runs without one.
     values: Vec<Option<String>>,
 }
 
@@ -41,7 +41,7 @@ pub async fn run(context: &Context, named: &[String], all: bool, team: Option<&s
     context.show(&Page::new(found, table, ids))
 }
 
-/// Tags that say which code ran.
+/// Tags with the version of the code.
 const CODE: [(&str, &str); 6] = [
     ("mlflow.source.git.commit", "commit"),
     ("berth.code", "snapshot"),
@@ -50,15 +50,15 @@ const CODE: [(&str, &str); 6] = [
     ("berth.image", "image"),
     ("mlflow.source.type", "type"),
 ];
-/// Tags that differ between any two runs, or are long and say nothing to people.
+/// Tags to omit: they always differ, or are too long to read.
 const LEFT_OUT: [&str; 4] =
     ["mlflow.runName", "mlflow.log-model.history", "mlflow.loggedArtifacts", "berth.leases"];
-/// What is told of the runs themselves.
+/// Fields of the runs.
 const OF_RUN: [&str; 5] = ["status", "took", "cost", "gpu-hours", "gpu-use"];
-/// These are among what is told of the runs themselves.
+/// These tags are already among the fields.
 const TOLD: [&str; 3] = ["berth.cost", "berth.gpu_hours", "berth.gpu_use"];
 
-/// Keys and values of one run, in the order in which kinds are shown.
+/// Keys and values of one run, in the order of the sections.
 fn facts(run: &Value, look: &Look) -> Vec<(&'static str, String, String)> {
     let mut facts = Vec::new();
     for column in OF_RUN {
@@ -113,7 +113,7 @@ fn compare(runs: &[Value], all: bool, look: &Look) -> Comparison {
     Comparison { runs: runs.iter().map(named).collect(), differences }
 }
 
-/// Digits of an id that tell runs of one name apart.
+/// The length of short ids, for runs with the same name.
 const SHORT_ID: usize = 8;
 
 fn table(found: &Comparison, _: &Look) -> String {

@@ -1,4 +1,4 @@
-//! Runs with the same value of a key, a line for each value.
+//! Groups runs by the value of a key, one line per group.
 
 use super::cells::{aligned, cell, cost, gpu_ms};
 use crate::cmd::tracker::text;
@@ -14,7 +14,7 @@ struct Group {
     runs: usize,
     cost_micros: i64,
     gpu_ms: i64,
-    /// The first run in the order that was asked for, and what it has there.
+    /// The first run in the requested order, and its values.
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<String>,
     best_run: String,
@@ -37,7 +37,7 @@ pub fn show(context: &Context, runs: &[Value], key: &str, order: Option<&str>) -
     context.show(&Page::new(all, table, values))
 }
 
-/// In the order of the first run of each.
+/// Groups are in the order of their first runs.
 fn groups(runs: &[Value], key: &str, order: Option<&str>, look: &Look) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {

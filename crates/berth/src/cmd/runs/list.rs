@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 
 #[derive(Args, Debug)]
 pub struct List {
-    /// Those of one experiment, by name or id (of all that the team sees)
+    /// The experiment, by name or id (all that the team can read)
     #[arg(short, long, value_name = "EXPERIMENT")]
     experiment: Option<String>,
-    /// Which ones, such as "metrics.loss < 0.2 AND params.lr = '0.1' AND cost < 50"
+    /// A filter, such as "metrics.loss < 0.2 AND params.lr = '0.1' AND cost < 50"
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
-    /// Order by a key, such as metrics.loss or cost; `-metrics.acc` begins with the highest
+    /// Sort by a key, such as metrics.loss or cost; `-metrics.acc` begins with the highest
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     sort: Vec<String>,
     /// Columns, such as run_id,name,cost,gpu-hours,metrics.loss,params.lr,tags.note
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Vec<String>,
-    /// One line for the runs with the same value, such as params.lr
+    /// Group the runs with the same value of a key, such as params.lr
     #[arg(long, value_name = "KEY", conflicts_with = "columns")]
     group_by: Option<String>,
-    /// At most so many
+    /// The maximum number of runs
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=50_000))]
     limit: u32,
@@ -37,7 +37,7 @@ pub struct List {
     team: Option<String>,
 }
 
-/// What a table of runs is made of.
+/// The contents of a table of runs.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
 struct RunList {
@@ -72,13 +72,13 @@ pub async fn run(context: &Context, args: &List) -> Result<()> {
     context.show(&Page::new(RunList { runs, columns }, table, ids))
 }
 
-/// Those that are asked for, or what runs have, with what they are ordered by.
+/// The requested columns; by default what the runs have, with the sort keys.
 fn columns(runs: &[Value], asked: &[String], sort: &[String]) -> Vec<String> {
     if !asked.is_empty() {
         return asked.to_vec();
     }
     let mut columns: Vec<String> = COLUMNS.iter().map(|column| (*column).to_owned()).collect();
-    // Runs outside of jobs have neither.
+    // Runs without a job have neither cost nor GPU-hours.
     for (column, has) in [
         ("cost", runs.iter().any(|run| cost(run).is_some())),
         ("gpu-hours", runs.iter().any(|run| gpu_ms(run).is_some())),

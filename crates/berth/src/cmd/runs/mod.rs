@@ -1,4 +1,4 @@
-//! `berth runs`: runs as a table, one of them whole, and what differs between some.
+//! `berth runs`: a table of runs, one run in full, and comparisons.
 
 mod cells;
 mod compare;
@@ -26,7 +26,7 @@ pub struct Runs {
 
 #[derive(Subcommand, Debug)]
 pub enum RunsCommand {
-    /// Show one run whole
+    /// Show one run in full
     Show {
         /// A run, by its id, its name or the number of its job
         #[arg(value_name = "RUN")]
@@ -35,12 +35,12 @@ pub enum RunsCommand {
         #[arg(short, long, value_name = "TEAM", add = complete::teams())]
         team: Option<String>,
     },
-    /// Show what differs between runs: params, tags, data, code and metrics
+    /// Show the differences between runs: params, tags, data, code and metrics
     Compare {
         /// Runs, by their ids, their names or the numbers of their jobs
         #[arg(value_name = "RUN", required = true, num_args = 2..=20)]
         runs: Vec<String>,
-        /// Also what is the same
+        /// Also show equal values
         #[arg(short, long)]
         all: bool,
         /// The team (your default team)
@@ -59,12 +59,12 @@ pub enum RunsCommand {
         #[arg(short, long)]
         yes: bool,
     },
-    /// Remove deleted runs and experiments of all teams for good, before their time (admins)
+    /// Remove deleted runs and experiments of all teams for good, before the retention ends (admins)
     Clean {
-        /// Only what was deleted so long ago, such as 7d (30d)
+        /// Only runs deleted at least this long ago, such as 7d (30d)
         #[arg(long, value_name = "TIME")]
         older_than: Option<String>,
-        /// Show how much would go
+        /// Show how much it would remove
         #[arg(long)]
         dry_run: bool,
         /// Do not ask

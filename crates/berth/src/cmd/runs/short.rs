@@ -1,6 +1,6 @@
-//! Short names of what Berth says of the runs of jobs.
+//! Short names of Berth's own metrics and tags.
 
-/// A name for columns, orders and filters, and the key that it stands for.
+/// A short name for columns, sort keys and filters, and its key.
 const SHORT: [(&str, &str); 7] = [
     ("cost", "metrics.berth.cost"),
     ("gpu-hours", "metrics.berth.gpu_hours"),
@@ -11,12 +11,12 @@ const SHORT: [(&str, &str); 7] = [
     ("gpus", "tags.`berth.gpus`"),
 ];
 
-/// The key of a name, as filters and orders take it.
+/// The key of a short name.
 pub fn key(name: &str) -> &str {
     SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, key)| key)
 }
 
-/// A filter with whole keys for short names, where a comparison begins with one.
+/// Expands short names on the left sides of a filter's comparisons.
 pub fn filter(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! `berth runs show`: one run whole.
+//! `berth runs show`: one run in full.
 
 use super::cells::{cell, plain};
 use crate::cmd::tracker::{Tracker, text};

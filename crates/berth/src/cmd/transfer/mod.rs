@@ -1,4 +1,4 @@
-//! `berth import` and `berth export`: experiments, runs and models, from elsewhere and to there.
+//! `berth import` and `berth export` of experiments, runs and models.
 
 mod place;
 mod progress;
@@ -15,7 +15,7 @@ use progress::Bar;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// Runs that are moved at once.
+/// Runs to move at once.
 const AT_ONCE: usize = 4;
 
 #[derive(Subcommand, Debug)]
@@ -56,22 +56,22 @@ struct What {
     /// The team in Berth (your default team)
     #[arg(short, long, value_name = "TEAM", add = complete::teams())]
     team: Option<String>,
-    /// Only this experiment; may be given several times. Registered models then stay behind
+    /// Only this experiment; repeatable. Berth then moves no registered models
     #[arg(short, long, value_name = "NAME")]
     experiment: Vec<String>,
-    /// Only this registered model; may be given several times
+    /// Only this registered model; repeatable
     #[arg(long, value_name = "NAME")]
     model: Vec<String>,
     /// Put this before the names of experiments and models at the destination
     #[arg(long, value_name = "PREFIX", default_value = "")]
     prefix: String,
-    /// Show what would be moved, and write nothing
+    /// Show what it would move, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Go on with what was begun: move only what is not there yet
+    /// Resume an earlier import: move only what is missing
     #[arg(long)]
     resume: bool,
-    /// Stop at the first thing that cannot be moved
+    /// Stop at the first problem
     #[arg(long)]
     strict: bool,
     /// What to compare at the end
@@ -155,7 +155,7 @@ async fn transfer(
     context.show(&Page::new(report, show::report, names))?;
     match is_complete {
         true => Ok(()),
-        // The report says why.
+        // The report has the reasons.
         false => Err(Failure::silent(Exit::Failed)),
     }
 }

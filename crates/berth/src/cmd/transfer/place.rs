@@ -1,4 +1,4 @@
-//! Where to import from and to export to.
+//! Parses the source or destination.
 
 use super::failure;
 use crate::fail::{Failure, Result};
@@ -13,7 +13,7 @@ use url::Url;
 pub const EXPECTED: &str = "Name a server such as http://HOST:5000, a database such as sqlite:///mlflow.db, or a folder such \
      as mlruns.";
 
-/// MLflow's own server can be slow with a large answer.
+/// MLflow's server can be slow for a large answer.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Place {
             return Ok(Place::Server(url));
         }
         if let Some(rest) = text.strip_prefix("sqlite:") {
-            // As SQLAlchemy has it: three slashes and a path from here, four and one from the root.
+            // As in SQLAlchemy: three slashes and a relative path, four slashes and an absolute path.
             let rest = rest.strip_prefix("///").unwrap_or(rest);
             let from_here = PathBuf::from(rest);
             let from_root = Path::new("/").join(rest);
@@ -79,7 +79,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A server, with what MLflow's client would send it to be let in.
+/// A server, with the credentials of MLflow's client.
 pub fn server(url: &Url) -> Result<Server> {
     let mut options = Options::new(url.as_str());
     options.timeout = TIMEOUT;

@@ -1,10 +1,10 @@
-//! How far it is, on a terminal only.
+//! Progress, on a terminal only.
 
 use berth_import::Watch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// A line on standard error, gone when all is over.
+/// A line on standard error that is erased at the end.
 pub struct Bar(ProgressBar);
 
 impl Bar {
@@ -30,7 +30,7 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Watch for Bar {
     fn begin(&self, what: &str, total: Option<u64>) {
-        // A name comes from outside, and goes to a terminal.
+        // Names come from the source, so remove control characters.
         let what: String = what.chars().filter(|c| !c.is_control()).take(60).collect();
         self.0.set_position(0);
         match total {

@@ -1,9 +1,9 @@
-//! The report of an import or export, for people.
+//! Formats the report of an import or export.
 
 use crate::show::{Look, Table, words};
 use berth_import::{Report, Totals};
 
-/// Problems and differences that are shown. `-o json` has more of them.
+/// The maximum number of problems and differences to print. `-o json` has more.
 const SHOWN: usize = 20;
 
 fn plain(text: &str) -> String {
@@ -54,7 +54,7 @@ fn experiments(report: &Report, look: &Look) -> String {
         "SAME",
     ]);
     for of in &report.experiments {
-        // What was read back, where that was done.
+        // The counts from the comparison, if there was one.
         let totals = |figure: fn(&Totals) -> u64| of.at_target.as_ref().map(figure);
         let size = of.at_target.as_ref().map(|totals| i64::try_from(totals.bytes));
         let same = of.at_target.as_ref().map(|there| match of.at_source.as_ref() == Some(there) {

@@ -16,7 +16,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-sim", &["berth-model", "berth-ledger", "berth-core", "berth-file"]),
     ("berth-api", &["berth-model", "berth-file"]),
     ("berth-store", &["berth-model"]),
-    // A client like any other: it knows the routes, and nothing of what is behind them.
+    // An ordinary client: it only depends on the routes.
     ("berth-import", &["berth-api"]),
     ("berth-portal", &[]),
     // What is tracked knows nothing of jobs, and scheduling nothing of it.
@@ -84,7 +84,7 @@ pub const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-service",
         ],
     ),
-    // What joins jobs with what is tracked. No site and no server below it.
+    // Connects jobs with tracking. It depends on no site and no server.
     (
         "berth-record",
         &[

@@ -47,7 +47,7 @@ fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
     assert_eq!(next["jobs"][0]["id"], "3", "the number of what came after the backup is used up");
 }
 
-/// Experiments and runs are in a file of their own, and in the same backup.
+/// Experiments and runs are in another file, but in the same backup.
 #[test]
 fn experiments_and_runs_come_back_with_the_backup() {
     let mut server = Server::start(&["--gpus", "1xL4"]);

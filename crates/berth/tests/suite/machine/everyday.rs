@@ -1,5 +1,5 @@
-//! What commands tell in everyday cases: of a budget, a missing program, an array, a retry, a node that
-//! drains, files and quotas.
+//! The output of commands in everyday cases: budgets, missing programs, arrays, retries, draining nodes,
+//! files and quotas.
 
 use super::people::People;
 use super::server::{Server, until};
@@ -108,7 +108,7 @@ fn files_of_a_job_that_started_elsewhere_say_where_its_results_are() {
     let work = server.work.path().to_string_lossy().into_owned();
     let workdir = server.json(&["files", "here"])["workdir"].clone();
     if workdir.is_null() {
-        // No job may see the folder of this test: it starts in its own.
+        // Jobs cannot read the folder of this test, so the job starts in its own folder.
         assert!(!err(&listed).contains("ran in"), "{}", err(&listed));
     } else {
         assert!(err(&listed).contains(&format!("ran in {work}")), "{}", err(&listed));

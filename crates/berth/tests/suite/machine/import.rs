@@ -1,4 +1,4 @@
-//! Import and export: folders of MLflow's own client, databases, and one server to another.
+//! Import and export: folders of MLflow's client, databases, and between servers.
 
 use super::people::People;
 use super::server::Server;
@@ -41,7 +41,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {err}"))
 }
 
-/// A file store of `runs` small runs, as MLflow writes it.
+/// Makes a file store with `runs` small runs, with MLflow's client.
 fn store(folder: &Path, runs: u32) {
     let experiment = folder.join("7");
     let write = |path: &Path, text: &str| {
@@ -81,7 +81,7 @@ fn what_mlflows_client_wrote_is_the_same_in_berth_and_in_a_folder_again() {
     assert_eq!(Some(said.as_str()), expected);
     let at_server = told(&server.url, &token);
     assert_eq!(before, at_server);
-    // Once more moves nothing, and has to be asked for.
+    // A second import needs `--resume`, and moves nothing.
     let again = server.berth(&["import", "mlflow", source]);
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(!again.status.success() && said.contains("--resume"), "{said}");
@@ -92,7 +92,7 @@ fn what_mlflows_client_wrote_is_the_same_in_berth_and_in_a_folder_again() {
     assert!(moved.iter().all(|runs| **runs == 0), "{again:#}");
     assert_eq!(again["registered"]["versions"], 0);
     assert_eq!(told(&server.url, &token), at_server);
-    // And out again.
+    // Export again.
     let to = server.work.path().join("out");
     let to = to.to_str().expect("a path of ours");
     let would = server.json(&["export", "mlflow", to, "--dry-run"]);
@@ -110,7 +110,7 @@ fn one_server_of_berth_takes_what_another_has() {
     client("make", source, &one.token());
     one.json(&["import", "mlflow", source]);
     let expected = told(&one.url, &one.token());
-    // Fetched by the one that takes it.
+    // The destination imports from the source.
     let fetched = other
         .command(&["import", "mlflow", &one.url, "-o", "json"])
         .env("MLFLOW_TRACKING_TOKEN", one.token())
@@ -118,7 +118,7 @@ fn one_server_of_berth_takes_what_another_has() {
         .expect("berth runs");
     assert_eq!(report(&fetched)["complete"], true, "{:#}", report(&fetched));
     assert_eq!(told(&other.url, &other.token()), expected);
-    // Sent by the one that has it, beside the first.
+    // The source exports to the destination, under another prefix.
     let sent = one
         .command(&["export", "mlflow", &other.url, "--prefix", "sent-", "-o", "json"])
         .env("MLFLOW_TRACKING_TOKEN", other.token())
@@ -129,7 +129,7 @@ fn one_server_of_berth_takes_what_another_has() {
     let (old, new) = (&there["experiments"]["digits"], &there["experiments"]["sent-digits"]);
     assert!(old.is_object() && old == new, "{new:#}");
     assert_eq!(there["models"]["chat"], there["models"]["sent-chat"]);
-    // Without the right token nothing is read.
+    // With a wrong token, the import fails.
     let stranger = other.berth(&["import", "mlflow", &one.url]);
     assert_eq!(stranger.status.code(), Some(3), "{stranger:?}");
 }
@@ -140,7 +140,7 @@ fn an_import_that_is_killed_goes_on_and_writes_nothing_twice() {
     let server = Server::start(&["--gpus", "1xL4"]);
     let source = server.work.path().join("mlruns");
     store(&source, RUNS);
-    // Wherever it is cut off, the next one goes on from there.
+    // After a crash at any point, the next import resumes.
     for after_ms in [100, 300, 600] {
         let mut cut = server.command(&["import", "mlflow", "mlruns", "--resume"]);
         let mut cut = cut.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("berth runs");
@@ -165,7 +165,7 @@ fn what_is_broken_is_named_and_the_rest_goes_on() {
     let run = |number: u32| source.join("7").join(format!("{number:032x}"));
     fs::write(run(1).join("meta.yaml"), "status: [3\n").expect("the folder is ours");
     fs::write(run(2).join("metrics/loss"), "1 0.5 1\nnonsense\n").expect("the folder is ours");
-    // A name that no server takes.
+    // A name that servers refuse.
     fs::write(run(2).join("params/a$b"), "x").expect("the folder is ours");
     let strict = server.berth(&["import", "mlflow", "mlruns", "--strict"]);
     let said = String::from_utf8_lossy(&strict.stderr).into_owned();
@@ -183,7 +183,7 @@ fn what_is_broken_is_named_and_the_rest_goes_on() {
         (&told["complete"], &told["experiments"][0]["at_target"]["runs"]),
         (&Value::from(false), &Value::from(2))
     );
-    // The param that could not be moved is the difference.
+    // The comparison reports the param that could not be moved.
     assert!(told["differences"].to_string().contains("params"), "{told:#}");
     let runs = server.json(&["runs", "--experiment", "many", "--filter", "metrics.loss = 0.5"]);
     assert_eq!(runs[0]["info"]["run_name"], "r2");
@@ -248,7 +248,7 @@ fn an_import_has_the_rights_of_the_user_who_asks_for_it() {
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     let done = import(&kit, &["--team", "vision"]);
     assert_eq!(report(&done)["complete"], true, "{:#}", report(&done));
-    // What a viewer sees is the team's, and another team does not see it.
+    // A viewer of the team can read it, and another team cannot.
     let mia = people.join("mia", "audio", "researcher");
     let path = "/api/2.0/mlflow/experiments/get-by-name?experiment_name=many";
     assert_eq!(people.get(&viv, path).status, 200);

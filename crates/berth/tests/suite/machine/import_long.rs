@@ -30,7 +30,7 @@ fn python() -> Command {
     command
 }
 
-/// Fills a place, or tells what is there.
+/// Fills a place, or prints its contents.
 fn client(what: &str, place: &str, token: &str, work: &Path) -> String {
     let mut command = python();
     command.arg(root().join("tools/mlflow/file_store.py")).args([what, place]).current_dir(work);
@@ -86,7 +86,7 @@ impl Mlflow {
 
 impl Drop for Mlflow {
     fn drop(&mut self) {
-        // Asked to stop, it ends its workers too.
+        // SIGTERM also ends its workers.
         let process = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! What a model was made from, and how to run its job again.
+//! Lineage of a model, and how to repeat its job.
 
 use super::http::Request;
 use super::server::{Server, until};

@@ -101,7 +101,7 @@ impl Cell<'_> {
         let reads = match self.route.path {
             _ if self.column == Column::NoToken => return Code::NoToken,
             path if path.contains("{job}") => "get_job",
-            // The matrix asks both for a job.
+            // Both take a job in the matrix.
             "/v1/lineage" | "/v1/runs/{run}/recipe" => "get_job",
             path if path.contains("{token}") => "list_tokens",
             path if path.contains("{session}") => "list_sessions",

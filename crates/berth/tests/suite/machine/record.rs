@@ -1,5 +1,5 @@
-//! The tracked runs of jobs: how a job went, what it cost and what it ran with, whatever becomes of the
-//! server; and scripts that log to the run of their job.
+//! Tracked runs of jobs: their status, cost and inputs, also after crashes of the server; and scripts that
+//! log to the run of their job.
 
 use super::http::Request;
 use super::people::People;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What a script needs to speak to the tracking server that its environment names.
+/// A script that talks to the tracking server in its environment.
 const ASK: &str = r#"
 import json, os, urllib.error, urllib.request
 
@@ -25,7 +25,7 @@ def ask(path, body=None, base=None, token=None):
 run = os.environ["MLFLOW_RUN_ID"]
 "#;
 
-/// The run of a job, once it is there.
+/// Waits for the run of a job.
 fn run_of(server: &Server, job: &str) -> Option<Value> {
     let id = server.job(job)["run"].as_str()?.to_owned();
     let path = format!("/api/2.0/mlflow/runs/get?run_id={id}");
@@ -34,7 +34,7 @@ fn run_of(server: &Server, job: &str) -> Option<Value> {
     (answer.status == 200).then(|| answer.json()["run"].clone())
 }
 
-/// The run of a job, once it has that status; of one that has ended, once it is whole.
+/// Waits until the run of a job has this status, and until the run of an ended job is complete.
 fn until_status(server: &Server, job: &str, wanted: &str) -> Value {
     let is_final = !matches!(wanted, "RUNNING" | "SCHEDULED");
     let is_whole = |run: &Value| {
@@ -102,7 +102,7 @@ fn the_run_of_a_job_shows_how_it_went_what_it_cost_and_what_it_ran_on() {
     until_status(&server, "long", "RUNNING");
     server.run_ok(&["stop", "--now", "long"]);
     until_status(&server, "long", "KILLED");
-    // It is found by what it cost, as by any metric.
+    // A search finds the run by its cost, like by any metric.
     let search = ["runs", "--experiment", "Default", "--filter", "metrics.berth.cost < 50"];
     let found = server.run_ok(&[&search[..], &["-o", "json"]].concat());
     assert!(found.contains("\"good\"") && !found.contains("\"bad\""), "{found}");
@@ -137,10 +137,10 @@ fn killed_while_jobs_run_and_end(args: &[&str]) {
     until("both run", || {
         ["ends", "goes-on"].iter().all(|job| server.job(job)["state"] == "running")
     });
-    // Its run may have been made, or not.
+    // The crash may come before or after the run was created.
     start(&server, "last", &[], "sleep 2");
     server.kill();
-    // It does not matter how long this is, as long as one of them ends meanwhile.
+    // The duration does not matter, as long as one of the jobs ends meanwhile.
     std::thread::sleep(Duration::from_secs(4));
     server.start_again();
     let run = until_status(&server, "ends", "FAILED");
@@ -260,7 +260,7 @@ fn the_code_of_a_job_has_its_commit_and_its_changes_in_the_run() {
     assert!(diff().body.contains("+echo second"), "{:?}", diff());
 }
 
-/// An unmodified script, in a job that asks to be run again: both attempts are one run.
+/// An unmodified script in a job that requeues itself: both attempts log to one run.
 #[test]
 fn the_client_of_mlflow_resumes_the_run_of_its_job_over_attempts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -269,7 +269,7 @@ fn the_client_of_mlflow_resumes_the_run_of_its_job_over_attempts() {
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     let python = Path::new(said.trim()).join("bin/python").display().to_string();
     let script = root.join("tools/mlflow/in_a_job.py").display().to_string();
-    // The client lies in the home of whoever runs the tests.
+    // The client is in the home of the user who runs the tests.
     let server = Server::start(&["--gpus", "1xL4", "--isolation", "none"]);
     let command = ["run", "-d", "-y", "--name", "real", "-e", "GIT_PYTHON_REFRESH=quiet"];
     let more = ["-e", "MLFLOW_DISABLE_TELEMETRY=true", "--", &*python, &*script];
@@ -284,7 +284,7 @@ fn the_client_of_mlflow_resumes_the_run_of_its_job_over_attempts() {
     assert_eq!(value(&run, "params", "lr"), Some("0.1"));
     assert_eq!(value(&run, "params", "start"), Some("first"));
     assert_eq!(value(&run, "tags", "berth.changed.start"), Some("second"));
-    // What the script has begun besides are runs of their own.
+    // Further runs of the script are separate runs.
     let all = server.json(&["runs", "--experiment", "digits"]);
     let mut names: Vec<String> = all
         .as_array()

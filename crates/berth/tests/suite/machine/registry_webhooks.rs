@@ -1,4 +1,4 @@
-//! Webhooks of the registry of models: who may make them, what they get, and how it is signed.
+//! Webhooks of the model registry: rights, messages and signatures.
 
 use super::http::Request;
 use super::people::People;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 const SECRET: &str = "a secret of the receiver";
 
-/// A message as it has come: its headers and its body.
+/// A received message: its headers and its body.
 type Message = (BTreeMap<String, String>, String);
 
 /// A receiver of messages on this machine.
@@ -51,7 +51,7 @@ impl Receiver {
         Receiver { url, messages }
     }
 
-    /// The messages that have come, as JSON.
+    /// The received messages, as JSON.
     fn bodies(&self) -> Vec<Value> {
         let all = self.messages.lock().unwrap();
         all.iter().map(|(_, body)| serde_json::from_str(body).expect("JSON")).collect()
@@ -111,7 +111,7 @@ fn a_webhook_gets_signed_messages_of_its_events_and_no_others() {
     change("registered-models/alias", alias.clone());
     let path = "/api/2.0/mlflow/registered-models/alias";
     assert_eq!(people.ask(&people.kim, "DELETE", path, &alias).status, 200);
-    // Not asked for: the tag of a model, and a prompt.
+    // The webhook does not subscribe to tags of models, and prompts send no events.
     change("registered-models/set-tag", json!({ "name": "chat", "key": "a", "value": "b" }));
     let is_prompt = json!([{ "key": "mlflow.prompt.is_prompt", "value": "true" }]);
     change("registered-models/create", json!({ "name": "greeting", "tags": is_prompt }));
@@ -136,7 +136,7 @@ fn a_webhook_gets_signed_messages_of_its_events_and_no_others() {
         assert!(!is_signed(message, "another"), "{message:?}");
     }
 
-    // Switched off, it gets nothing; a test still reaches it, and says what came of it.
+    // A disabled webhook gets no events, but `test` still sends a message and prints the result.
     let hook = format!("/api/2.0/mlflow/webhooks/{id}");
     let off = people.ask(&people.lea, "PATCH", &hook, &json!({ "status": "DISABLED" }));
     assert_eq!((off.status, &off.json()["webhook"]["status"]), (200, &json!("DISABLED")));
@@ -176,12 +176,12 @@ fn only_a_lead_makes_webhooks_and_only_to_addresses_that_messages_may_go_to() {
     let made = people.tracked(&people.lea, "webhooks", &wish(url));
     let id = text(&made["webhook"]["webhook_id"]);
     let hook = format!("/api/2.0/mlflow/webhooks/{id}");
-    // A researcher may not even see them: an address can be a secret itself.
+    // A researcher may not even list them: a URL can contain a secret.
     refused(&people.track(&people.kim, "webhooks", &wish(url)), 403, "PERMISSION_DENIED");
     for path in ["/api/2.0/mlflow/webhooks", &hook] {
         refused(&people.get(&people.kim, path), 403, "PERMISSION_DENIED");
     }
-    // The lead of another team has webhooks of their own, and none of this one.
+    // The lead of another team sees only the webhooks of that team.
     let oda = people.join("oda", "audio", "team_lead");
     refused(&people.get(&oda, &hook), 404, "RESOURCE_DOES_NOT_EXIST");
     assert_eq!(people.get(&oda, "/api/2.0/mlflow/webhooks").json(), json!({ "webhooks": [] }));

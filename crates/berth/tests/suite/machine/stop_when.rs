@@ -1,11 +1,11 @@
-//! Jobs that end because a metric of their run says so.
+//! Jobs that end because of a metric of their run.
 
 use super::http::Request;
 use super::people::People;
 use super::server::{Server, until};
 use serde_json::{Value, json};
 
-/// Logs the values one step after another to the run of the job, as its environment has it.
+/// Logs one value per step to the run in the job's environment.
 const LOG: &str = r#"
 import json, os, sys, time, urllib.request
 
@@ -31,9 +31,9 @@ print("logged", flush=True)
 
 const RULE: &str = "val_loss not better for 3 evaluations";
 
-/// A job that logs these values and then goes on.
+/// A job that logs these values and then continues to run.
 fn submit(server: &Server, name: &str, keys: &str, values: &str) -> String {
-    // In the file itself: a job may not see the folder of this test.
+    // The script is in the job file, because jobs cannot read the folder of this test.
     let script: String = LOG.trim().lines().map(|line| format!("  {line}\n")).collect();
     let run = format!("|\n  python3 - {values} <<'END'\n{script}  END\n  exec sleep 600");
     let file = server.work.path().join(format!("{name}.yaml"));
@@ -47,7 +47,7 @@ fn is(server: &Server, job: &str, state: &str) -> bool {
     server.job(job)["state"] == state
 }
 
-/// The run of a job, once it is there.
+/// Waits for the run of a job.
 fn run_of(server: &Server, job: &str) -> Value {
     let filter = format!("tags.`berth.job` = '{job}'");
     until("its run is there", || {
@@ -88,7 +88,7 @@ fn a_job_whose_metric_gets_no_better_is_ended_by_its_rule_and_counts_as_done() {
     });
     let audit = server.get("/v1/audit?what=stop_rule");
     assert_eq!(audit["rows"][0]["target"], format!("job {job}"), "{audit}");
-    // What was spent until a run came below a third of a nat, and for how many.
+    // The cost until a run reached the goal, and the number of runs that reached it.
     let by = ["experiments", "--by", "cost-per-result", "--metric", "val_loss", "--goal", "0.35"];
     let found = server.json(&by);
     let row = found["rows"].as_array().expect("rows").iter().find(|row| row["reached"] == 1);

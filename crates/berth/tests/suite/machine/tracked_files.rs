@@ -50,7 +50,7 @@ fn the_files_of_a_run_are_listed_below_its_root_and_only_for_its_team() {
     assert_eq!(list(&people.kim, "&path=none").json()["files"], json!([]));
     refused(&list(&people.kim, "&path=..%2F.."), 400, "INVALID_PARAMETER_VALUE");
     refused(&list(&people.kim, "&page_token=x"), 400, "INVALID_PARAMETER_VALUE");
-    // Another team sees neither the run nor its files. Of a shared run it does not get the files.
+    // Another team sees neither the run nor its files. If the run is shared, it still cannot read the files.
     refused(&list(&mia, ""), 404, "RESOURCE_DOES_NOT_EXIST");
     let share = json!({ "experiment_id": experiment, "team": "audio" });
     people.tracked(&people.lea, "experiments/share", &share);
@@ -173,7 +173,7 @@ fn an_admin_removes_deleted_runs_before_their_time() {
     assert_eq!(clean(&["--dry-run"]), "Would remove 1 run and 0 experiments\n");
     let seen = || people.seen(&people.kim, &format!("runs/get?run_id={id}")).status;
     assert_eq!(seen(), 200, "it was only looked for");
-    // Its team lead may restore it, and not remove it for good.
+    // A team lead may restore it, but not remove it for good.
     let wish = json!({ "older_than": "0s" });
     let refused = people.ask(&people.lea, "POST", "/v1/runs/clean", &wish);
     assert_eq!(refused.status, 403, "{refused:?}");

@@ -163,7 +163,7 @@ fn an_experiment_is_shared_over_the_api_and_on_the_command_line() {
     let shared = people.ask(&people.kim, "PUT", &format!("{path}/audio"), &none);
     assert_eq!((shared.status, shared.json()), (200, json!({ "teams": ["audio"] })));
     assert_eq!(people.seen(&mia, named).status, 200);
-    // The other team reads it, and does not see or change who else does.
+    // The other team can read it, but cannot list or change its shares.
     assert_eq!(people.get(&mia, path).status, 404);
     assert_eq!(people.ask(&mia, "PUT", &format!("{path}/*"), &none).status, 404);
     let unknown = people.ask(&people.kim, "PUT", &format!("{path}/nobody"), &none);

@@ -1,5 +1,5 @@
-//! Trainings with PyTorch, Lightning and scikit-learn, which the whole client of MLflow logs by
-//! itself. `make test-long` runs them.
+//! Trainings with PyTorch, Lightning and scikit-learn that MLflow's client logs automatically. `make
+//! test-long` runs them.
 
 use super::server::Server;
 use berth_testbed::Postgres;
@@ -36,7 +36,7 @@ fn train(server: &Server) {
 fn what_frameworks_log_by_themselves_is_found_and_their_models_load_back() {
     let server = Server::start(&["--gpus", "1xL4"]);
     train(&server);
-    // The command line finds the same.
+    // `berth runs` finds the same.
     let runs = server.run_ok(&["runs", "--experiment", "frameworks", "-o", "json"]);
     for name in ["grid", "net", "lightning", "background"] {
         assert!(runs.contains(&format!("\"{name}\"")), "{name}: {runs}");

@@ -91,7 +91,9 @@ impl Maker<'_> {
         match self.route.id {
             "list_jobs" => format!("{path}?limit=1000"),
             "list_cost" => format!("{path}?by=team"),
-            "cost_series" | "cost_idle" | "experiment_returns" => format!("{path}?team={}", self.team()),
+            "cost_series" | "cost_idle" | "experiment_returns" => {
+                format!("{path}?team={}", self.team())
+            }
             "cost_rows" => format!("{path}?team={}&limit=5", self.team()),
             "lineage" => format!("{path}?of=job:{}", self.job_number()),
             "search_logs" => format!("{path}?text=begun"),
@@ -116,7 +118,7 @@ impl Maker<'_> {
         let stage = self.stage;
         match kind {
             "job" => self.job(),
-            // The number of a job stands for its run.
+            // The run of a job, by the number of the job.
             "run" => self.job_number(),
             "queue" => {
                 let budget =
@@ -226,7 +228,7 @@ impl Maker<'_> {
         self.stage.put_as_admin(&path, data::LIST);
     }
 
-    /// One that is shared already, where that is to end.
+    /// An experiment that is shared, to unshare it.
     fn experiment(&self) -> String {
         let (name, team) = (self.stage.fresh("experiment"), self.team());
         let wish = json!({ "name": format!("{team}/{name}") });
