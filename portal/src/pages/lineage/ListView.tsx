@@ -83,7 +83,12 @@ function Tree({
   depth?: number;
 }) {
   return (
-    <ul className={cx("flex flex-col gap-0.5", depth > 0 && "ml-2.5 border-line border-l pl-2.5")}>
+    <ul
+      className={cx(
+        "flex flex-col gap-0.5",
+        depth > 0 && depth < 8 && "ml-2.5 border-line border-l pl-2.5",
+      )}
+    >
       {branches.map((b, i) => (
         <li key={`${b.node.id} ${i}`} className="min-w-0">
           <Row

@@ -48,8 +48,8 @@ export function nameOf(node: LineageNode): string {
 export function costOf(of: Lineage, node: LineageNode): number | undefined {
   if (node.details.cost_micros !== undefined || node.kind !== "run")
     return node.details.cost_micros;
-  const edge = of.edges.find((e) => e.from === node.id && e.kind === "run_of");
-  return of.nodes.find((n) => n.id === edge?.to)?.details.cost_micros;
+  const job = neighbours(of, node.id, "before").find((n) => n.node.kind === "job");
+  return job?.node.details.cost_micros;
 }
 
 /** Where a lineage can begin: code and images are only ever what something was made with. */
@@ -89,17 +89,44 @@ export interface Neighbour {
   how: string;
 }
 
+interface Index {
+  before: ReadonlyMap<string, readonly Neighbour[]>;
+  after: ReadonlyMap<string, readonly Neighbour[]>;
+}
+
+/** Of a lineage of thousands of nodes each question is asked many times. */
+const indexes = new WeakMap<Lineage, Index>();
+
+function indexOf(of: Lineage): Index {
+  const known = indexes.get(of);
+  if (known) return known;
+  const nodes = new Map(of.nodes.map((node) => [node.id, node]));
+  const before = new Map<string, Neighbour[]>();
+  const after = new Map<string, Neighbour[]>();
+  const put = (into: Map<string, Neighbour[]>, id: string, one: Neighbour) => {
+    const list = into.get(id);
+    if (list) list.push(one);
+    else into.set(id, [one]);
+  };
+  for (const { from, to, kind } of of.edges) {
+    const made = nodes.get(from);
+    const source = nodes.get(to);
+    if (!made || !source) continue;
+    const words = LINKS[kind] ?? {
+      before: kind.replaceAll("_", " "),
+      after: kind.replaceAll("_", " "),
+    };
+    put(before, from, { node: source, how: words.before });
+    put(after, to, { node: made, how: words.after });
+  }
+  const index = { before, after };
+  indexes.set(of, index);
+  return index;
+}
+
 /** What a node was made from, or what was made from it, directly. */
-export function neighbours(of: Lineage, id: string, direction: Direction): Neighbour[] {
-  const [own, other] =
-    direction === "before" ? (["from", "to"] as const) : (["to", "from"] as const);
-  return of.edges
-    .filter((edge) => edge[own] === id)
-    .flatMap((edge) => {
-      const node = of.nodes.find((n) => n.id === edge[other]);
-      const words = LINKS[edge.kind]?.[direction] ?? edge.kind.replaceAll("_", " ");
-      return node ? [{ node, how: words }] : [];
-    });
+export function neighbours(of: Lineage, id: string, direction: Direction): readonly Neighbour[] {
+  return indexOf(of)[direction].get(id) ?? [];
 }
 
 /** How many things lie on one side of a node, near and far. */

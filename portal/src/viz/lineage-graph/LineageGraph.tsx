@@ -299,7 +299,11 @@ function litBy(of: Layout, chosen: string | undefined): ReadonlySet<string> | un
     ["to", "from"],
   ] as const) {
     const beside = new Map<string, string[]>();
-    for (const p of of.paths) beside.set(p[from], [...(beside.get(p[from]) ?? []), p[to]]);
+    for (const p of of.paths) {
+      const list = beside.get(p[from]);
+      if (list) list.push(p[to]);
+      else beside.set(p[from], [p[to]]);
+    }
     const seen = new Set([chosen]);
     const next = [chosen];
     for (let id = next.pop(); id !== undefined; id = next.pop()) {

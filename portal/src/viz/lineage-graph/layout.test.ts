@@ -83,6 +83,13 @@ describe("the layout of a graph", () => {
     expect(layout(["a"], [])).toMatchObject({ width: NODE.width, height: NODE.height });
   });
 
+  it("has room for as many nodes as an answer holds", () => {
+    const all = Array.from({ length: 1990 }, (_, i) => `data>run${i}`);
+    const found = drawn([...all, ...all.map((_, i) => `run${i}>model${i % 9}`)].join(" "));
+    expect(found.nodes.size).toBe(2000);
+    expect(found.columns.map((c) => c.length)).toEqual([1, 1990, 9]);
+  });
+
   it("draws the same each time, and a long chain of versions", () => {
     const chain = Array.from({ length: 3000 }, (_, i) => `v${i}>v${i + 1}`).join(" ");
     const all = ids(chain);

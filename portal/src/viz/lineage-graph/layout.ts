@@ -36,6 +36,12 @@ export interface Layout {
 
 type Point = readonly [x: number, y: number];
 
+function put(into: Map<string, string[]>, key: string, value: string) {
+  const list = into.get(key);
+  if (list) list.push(value);
+  else into.set(key, [value]);
+}
+
 /** `links` lead from what was there before to what was made from it. */
 export function layout(ids: readonly string[], links: readonly Link[]): Layout {
   const all = [...new Set(ids)];
@@ -51,8 +57,8 @@ export function layout(ids: readonly string[], links: readonly Link[]): Layout {
   const left = new Map<string, string[]>();
   const right = new Map<string, string[]>();
   const join = (from: string, to: string) => {
-    right.set(from, [...(right.get(from) ?? []), to]);
-    left.set(to, [...(left.get(to) ?? []), from]);
+    put(right, from, to);
+    put(left, to, from);
   };
   const lanes = dag.links.map(({ from, to }, n) => {
     const passed: string[] = [];
