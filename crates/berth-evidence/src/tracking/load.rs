@@ -110,7 +110,7 @@ pub fn create_run(wire: &mut Wire, experiment: &str, number: usize) -> Result<St
 
 /// A new run, as MLflow's client asks for it.
 fn run(experiment: &str, number: usize) -> String {
-    let kind = if number % 2 == 0 { "base" } else { "large" };
+    let kind = if number.is_multiple_of(2) { "base" } else { "large" };
     json!({
         "experiment_id": experiment,
         "user_id": "kim",
