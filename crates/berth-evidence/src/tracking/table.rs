@@ -141,8 +141,7 @@ fn beside_mlflow(all: &[Figures], line: &str, target: Target) -> Option<Row> {
     let own = by(all, Who::Berth)?.sample(line)?.per_second;
     let others = [Who::MlflowSmall, Who::MlflowDefault].into_iter();
     let others = others.filter_map(|who| Some(by(all, who)?.sample(line)?.per_second));
-    let best = others
-        .fold(None, |best: Option<f64>, rate| Some(best.map_or(rate, |best| best.max(rate))))?;
+    let best = others.reduce(f64::max)?;
     Some(Row::new(format!("{line}: Berth beside MLflow"), own / best, "×", target))
 }
 
