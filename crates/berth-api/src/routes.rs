@@ -162,13 +162,13 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/storage", ArtifactsRead, "list_storage", "What teams keep in the store of objects, and may keep"),
     route(Put, "/v1/storage/{team}", StorageManage, "set_storage", "Sets what a team may keep in the store of objects"),
 
-    route(Get, "/v1/experiments/returns", LogsRead, "experiment_returns", "What the runs of experiments or projects have cost, and what that has brought"),
+    route(Get, "/v1/experiments/returns", LogsRead, "experiment_returns", "The cost of experiments or projects and their results"),
     route(Get, "/v1/experiments/{team}/{experiment}/shares", LogsRead, "experiment_shares", "Other teams that may read an experiment"),
     route(Put, "/v1/experiments/{team}/{experiment}/shares/{with}", JobsControl, "share_experiment", "Lets another team read an experiment"),
-    route(Delete, "/v1/experiments/{team}/{experiment}/shares/{with}", JobsControl, "unshare_experiment", "Ends that another team may read an experiment"),
-    route(Get, "/v1/lineage", LogsRead, "lineage", "What a model, a run, a job or a version of data was made from, and what was made from it"),
+    route(Delete, "/v1/experiments/{team}/{experiment}/shares/{with}", JobsControl, "unshare_experiment", "Stops sharing an experiment with another team"),
+    route(Get, "/v1/lineage", LogsRead, "lineage", "Inputs and outputs of a model, a run, a job or a version of data"),
     route(Post, "/v1/runs/clean", StorageManage, "clean_runs", "Removes deleted runs and experiments for good"),
-    route(Get, "/v1/runs/{run}/recipe", LogsRead, "run_recipe", "The job file, code and data of a run, and what is different now"),
+    route(Get, "/v1/runs/{run}/recipe", LogsRead, "run_recipe", "The job file, code and data that repeat a run, and what has changed since"),
 
     route(Get, "/v1/templates", TemplatesRead, "list_templates", "Templates"),
     route(Get, "/v1/templates/{template}", TemplatesRead, "get_template", "One template"),

@@ -36,7 +36,7 @@ pub enum Error {
     TooLarge { most: u64 },
     #[error("{said} bytes were announced, and {came} came")]
     CutOff { said: u64, came: u64 },
-    #[error("`{address}` is no address of a bucket: {why}")]
+    #[error("`{address}` is not the address of a bucket: {why}")]
     Address { address: String, why: String },
     #[error("{}: {why}", path.display())]
     Keys { path: PathBuf, why: String },

@@ -100,7 +100,7 @@ fn mint() -> io::Result<(String, [u8; AUDIT_KEY_LEN])> {
     let (mut id, mut bytes) = ([0; 4], [0; AUDIT_KEY_LEN]);
     let random = SystemRandom::new();
     let filled = random.fill(&mut id).and_then(|()| random.fill(&mut bytes));
-    filled.map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    filled.map_err(|_| io::Error::other("the system returns no random numbers"))?;
     Ok((hex::encode(id), bytes))
 }
 

@@ -70,8 +70,9 @@ pub async fn set(
 ) -> Result<wire::Template, Fault> {
     names::check("template", name)?;
     let Some(of) = wish.team.or_else(|| caller.default_team()) else {
-        let fault = Fault::new(Code::BadRequest, "the template names no team, and you are in none");
-        return Err(fault.next("say whose it is in `team`"));
+        let fault =
+            Fault::new(Code::BadRequest, "the template names no team, and you are not in a team");
+        return Err(fault.next("name the team in `team`"));
     };
     checks::team(&service.store, &of).await?;
     let before = service.store.get::<TemplateRow>((&of, name)).await?;

@@ -131,7 +131,7 @@ pub fn cut(mut text: String, most: usize) -> String {
 /// PostgreSQL cannot keep a zero byte in a text.
 pub fn no_zero(what: &str, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(Error::invalid(format!("'{what}' contains a zero byte, which no text may")));
+        return Err(Error::invalid(format!("'{what}' contains a zero byte")));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub enum Error {
     BadUrl { url: String, why: String },
     #[error("the token has letters that no token has; copy it again")]
     BadToken,
-    #[error("the system gives no random numbers")]
+    #[error("the system returns no random numbers")]
     NoRandomness,
     #[error("the certificates to trust could not be read; they have to be PEM")]
     Certificate {

@@ -92,7 +92,7 @@ fn problem(body: &Value) -> Problem {
     let problem = Problem::new(code, body["message"].as_str().unwrap_or_default());
     match code {
         Code::NotFound => problem.next(
-            "List what there is: `berth experiments list`, `berth runs`, `berth models list` or \
+            "List them with `berth experiments list`, `berth runs`, `berth models list` or \
              `berth team list`.",
         ),
         Code::BadRequest => {

@@ -189,9 +189,14 @@ pub(super) fn sweep(node: &Node) -> Result<Sweep> {
             _ => found.parameters.push(parameter(entry)?),
         }
     }
-    let names: BTreeSet<&str> = found.parameters.iter().map(|p| p.name.as_str()).collect();
-    if names.is_empty() || names.len() != found.parameters.len() {
-        return Err(Error::expected(node.at, &node.found(), "parameters, each of them once"));
+    if found.parameters.is_empty() {
+        let message = "a sweep needs a parameter with its values, such as `lr: [1e-4, 3e-4]`";
+        return Err(Error::new(node.at, message));
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = found.parameters.iter().find(|p| !names.insert(p.name.as_str())) {
+        let message = format!("`{}` appears twice; put all its values into one list", twice.name);
+        return Err(Error::new(node.at, message));
     }
     let lengths: BTreeSet<usize> = found.parameters.iter().map(|p| p.values.len()).collect();
     if found.how == How::Zip && lengths.len() > 1 {

@@ -231,7 +231,7 @@ fn warnings(file: &JobFile, abilities: Abilities) -> Vec<Warning> {
         "idle" => "idle jobs are not stopped on this kind of cluster yet",
         "scale" => "there is one replica; services do not scale on this kind of cluster yet",
         "stop_when" => {
-            "the job logs to a tracking server of its own, or reaches no server: no rule sees a metric"
+            "the job logs to another tracking server or has no network, so Berth cannot read its metrics"
         }
         "open" => "only the port of a notebook opens on this kind of cluster yet",
         _ => "`keep` has no effect yet; old checkpoints stay until you remove them",

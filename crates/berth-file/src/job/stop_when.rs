@@ -65,7 +65,7 @@ fn rule(node: &Node) -> Result<StopRule> {
 fn direction_of(said: Option<Better>, metric: &str, at: Position) -> Result<Better> {
     said.or_else(|| Better::of_name(metric)).ok_or_else(|| {
         let message = format!(
-            "is a higher or a lower `{metric}` better? Add `(higher is better)` or `(lower is \
+            "is a higher or lower `{metric}` better? Add `(higher is better)` or `(lower is \
              better)` at the end"
         );
         Error::new(at, message)
@@ -123,7 +123,7 @@ fn not_better(words: &mut Words<'_>) -> Result<Half> {
         "by" => {
             let by = words.figure()?;
             if by.value() < 0.0 {
-                return Err(Error::new(words.at, "an improvement cannot be less than nothing"));
+                return Err(Error::new(words.at, "an improvement cannot be negative"));
             }
             words.take(&["for"])?;
             Ok(Half::NotBetterFor { evaluations: evaluations(words)?, by: Some(by) })

@@ -18,7 +18,7 @@ pub(crate) async fn job_number(
 ) -> Result<JobId, Fault> {
     let found = find::job(service, caller, wanted, Permission::LogsRead).await?;
     if found.is_array() {
-        let detail = format!("job {} is an array; each element has a run of its own", found.id);
+        let detail = format!("job {} is an array; each element has its own run", found.id);
         let next = format!("name one, such as {}", found.first().id);
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }

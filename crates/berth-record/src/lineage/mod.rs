@@ -119,8 +119,8 @@ async fn find(
     let loose = fallback.clone().unwrap_or_default();
     let needed = |named: Option<String>| {
         named.or(fallback.clone()).ok_or_else(|| {
-            Fault::new(Code::BadRequest, "the request names no team, and you are in none")
-                .next("say whose it is in `team`")
+            Fault::new(Code::BadRequest, "the request names no team, and you are not in a team")
+                .next("name the team in `team`")
         })
     };
     Ok(match start {
@@ -180,7 +180,7 @@ async fn picked(
     };
     let model = model.ok_or_else(|| {
         Fault::new(Code::NotFound, format!("team {team} has no model `{name}`"))
-            .next("`berth models list` lists what there is")
+            .next("`berth models list` lists models")
     })?;
     let next = format!("`berth models versions {name}` lists its versions");
     match version {
@@ -198,7 +198,7 @@ async fn picked(
 
 fn no_data(team: &str, name: &str) -> Fault {
     Fault::new(Code::NotFound, format!("team {team} has no data `{name}`"))
-        .next("`berth data ls` lists what there is")
+        .next("`berth data ls` lists data")
 }
 
 /// For hidden entities the error is "not found", like for missing ones.

@@ -33,7 +33,7 @@ pub(crate) fn node(kind: LineageKind, id: String, name: &str, team: &str) -> Lin
 
 /// A node that the caller may not see, with its kind only.
 pub(crate) fn hidden(kind: LineageKind, number: usize) -> LineageNode {
-    let label = "something that you may not see".to_owned();
+    let label = "hidden: you may not see it".to_owned();
     let node = node(kind, format!("hidden:{number}"), "", "");
     LineageNode { hidden: true, label, ..node }
 }

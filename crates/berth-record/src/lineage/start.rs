@@ -28,9 +28,8 @@ impl Start {
     pub fn parse(text: &str) -> Result<Start, Fault> {
         let shown: String = text.chars().take(80).collect();
         let bad = |why: String| Fault::new(Code::BadRequest, why).next(FORMS);
-        let (kind, rest) = text
-            .split_once(':')
-            .ok_or_else(|| bad(format!("`{shown}` does not say what it is")))?;
+        let (kind, rest) =
+            text.split_once(':').ok_or_else(|| bad(format!("`{shown}` has no kind")))?;
         if rest.is_empty() {
             return Err(bad(format!("`{shown}` has no name")));
         }
@@ -38,8 +37,7 @@ impl Start {
             "run" => Ok(Start::Run(rest.to_owned())),
             "logged_model" => Ok(Start::Logged(rest.to_owned())),
             "job" => {
-                let id =
-                    rest.parse().map_err(|_| bad(format!("`{rest}` is no number of a job")))?;
+                let id = rest.parse().map_err(|_| bad(format!("`{rest}` is not a job number")))?;
                 Ok(Start::Job(id))
             }
             "model" => {
@@ -60,7 +58,7 @@ impl Start {
                 Ok(Start::Data { team, version })
             }
             "code" | "image" | "dataset" => Err(bad(format!("a lineage cannot begin at a {kind}"))),
-            _ => Err(bad(format!("`{kind}` is no kind of thing that has a lineage"))),
+            _ => Err(bad(format!("`{kind}` has no lineage"))),
         }
     }
 }

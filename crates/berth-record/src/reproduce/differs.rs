@@ -59,14 +59,14 @@ pub(super) fn loose(file: &JobFile) -> Vec<RecipeDifference> {
     let sources = file.volumes.iter().chain(&file.data).filter(is_loose);
     let mut differs: Vec<RecipeDifference> = sources
         .map(|(path, source)| RecipeDifference {
-            now: "whatever is in it now".to_owned(),
-            next: "push what the job reads from it as data: `berth data push`".to_owned(),
+            now: "may have changed".to_owned(),
+            next: "push the files as data: `berth data push`".to_owned(),
             ..difference(format!("volume {path}"), format!("`{source}`, which has no versions"))
         })
         .collect();
     if file.code.is_none() {
         differs.push(RecipeDifference {
-            now: "whatever is where the command looks".to_owned(),
+            now: "may have changed".to_owned(),
             next: "submit jobs with `code: .`, and Berth keeps their files".to_owned(),
             ..difference("code", "no snapshot was kept")
         });
@@ -78,7 +78,7 @@ pub(super) fn loose(file: &JobFile) -> Vec<RecipeDifference> {
 pub(super) fn image(image: Option<&str>) -> Option<RecipeDifference> {
     let tagged = image.filter(|image| !image.contains("@sha256:"))?;
     Some(RecipeDifference {
-        now: "whatever the tag names now".to_owned(),
+        now: "the tag may have moved".to_owned(),
         next: "name the image by its digest, as NAME@sha256:…".to_owned(),
         ..difference("image", tagged)
     })
@@ -169,7 +169,7 @@ impl Now<'_> {
         for lease in leases.iter().filter(|lease| lease.id.attempt == last) {
             let Some(spec) = core.state.node_spec(&lease.node) else {
                 return Ok(Some(RecipeDifference {
-                    now: "not there any more".to_owned(),
+                    now: "removed".to_owned(),
                     next: "the new job may run on another machine, at another price".to_owned(),
                     ..difference(format!("node {}", lease.node), "ran a task of the job")
                 }));

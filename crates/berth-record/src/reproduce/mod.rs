@@ -120,8 +120,9 @@ async fn find(live: &Live<'_>, store: &dyn Store, wanted: &str) -> Result<Found,
         }
         "" => of_run(live, store, name).await,
         _ => {
-            let detail = format!("`{kind}` is nothing that can be run again");
-            Err(Fault::new(Code::BadRequest, detail).next("name a run or a job"))
+            let detail = format!("Berth cannot repeat a `{kind}`");
+            Err(Fault::new(Code::BadRequest, detail)
+                .next("name a run or a job, such as run:ID or job:17"))
         }
     }
 }
@@ -161,7 +162,7 @@ async fn old_file(
     if let Some(job) = &found.job {
         if job.run().is_none() {
             let detail = format!("the pods of job {} were not made by Berth", job.row.id);
-            let next = "create them again with what created them";
+            let next = "create them again with the tool that created them";
             return Err(Fault::new(Code::WrongState, detail).next(next));
         }
         return Ok((read(&job.row.file)?, RecipeSource::Job));
@@ -173,13 +174,13 @@ async fn old_file(
     let artifact = opened.map_err(|fault| match fault.0.known_code() {
         Some(Code::NotFound) => Fault::new(
             Code::NotFound,
-            format!("the run {id} is not that of a job: nothing says how it was started"),
+            format!("the run {id} has no job, so Berth does not know how it started"),
         )
-        .next("only runs of jobs can be made again; submit the script as a job"),
+        .next("Berth can repeat only runs of jobs; submit the script as a job"),
         _ => fault,
     })?;
     if artifact.bytes > MOST_BYTES {
-        let detail = format!("{FILE} of the run {id} is no job file: it is too long");
+        let detail = format!("{FILE} of the run {id} is too long for a job file");
         return Err(Fault::new(Code::WrongState, detail));
     }
     let mut content = artifact.read(live.service, 0..artifact.bytes).await?;

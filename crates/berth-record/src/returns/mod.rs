@@ -42,13 +42,13 @@ pub async fn list(
         return Err(Fault::new(Code::BadRequest, "goal: expected a finite number"));
     }
     if query.goal.is_some() && query.metric.is_none() {
-        let fault = Fault::new(Code::BadRequest, "goal: there is no metric that could reach it");
-        return Err(fault.next("name the metric too"));
+        let fault = Fault::new(Code::BadRequest, "goal: expected a metric, too");
+        return Err(fault.next("add `metric`"));
     }
     let listed = tokio::time::timeout(LONGEST, of_team(tracked, team, query)).await;
     listed.unwrap_or_else(|_| {
         let seconds = LONGEST.as_secs();
-        Err(too_many(&format!("there is so much to read that {seconds} s are not enough")))
+        Err(too_many(&format!("reading the metric takes longer than {seconds} s")))
     })
 }
 
@@ -84,7 +84,8 @@ async fn of_team(tracked: &dyn Store, team: String, query: ReturnsQuery) -> Resu
 fn team(caller: &Caller, wanted: Option<&str>) -> Result<String, Fault> {
     let team = wanted.map(ToOwned::to_owned).or_else(|| caller.default_team());
     let team = team.ok_or_else(|| {
-        let fault = Fault::new(Code::BadRequest, "you are in no team, and the request names none");
+        let fault =
+            Fault::new(Code::BadRequest, "the request names no team, and you are not in a team");
         fault.next("name a team")
     })?;
     caller.must(Permission::CostRead, Some(&team), None)?;
@@ -110,10 +111,10 @@ fn experiments(
         Some(wanted) if found.is_empty() => {
             let fault =
                 Fault::new(Code::NotFound, format!("team {team} has no experiment `{wanted}`"));
-            Err(fault.next("`berth experiments list` lists what there is"))
+            Err(fault.next("`berth experiments list` lists experiments"))
         }
         _ if found.len() > MOST_EXPERIMENTS => Err(too_many(&format!(
-            "team {team} has {} experiments, and one answer has {MOST_EXPERIMENTS} at most",
+            "team {team} has {} experiments, and one answer has at most {MOST_EXPERIMENTS}",
             found.len()
         ))),
         _ => {
@@ -131,8 +132,8 @@ fn hidden(error: &berth_tracker::Error) -> Fault {
     if error.code == berth_tracker::Code::LimitExceeded {
         return too_many(&error.message);
     }
-    tracing::error!(%error, "what runs brought cannot be read");
-    Fault::new(Code::StoreDown, "what is tracked cannot be read at the moment")
+    tracing::error!(%error, "the results of runs cannot be read");
+    Fault::new(Code::StoreDown, "the tracking store is unavailable")
 }
 
 /// All active runs of an experiment.

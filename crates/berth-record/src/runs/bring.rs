@@ -85,7 +85,7 @@ async fn finish_making(store: &dyn Store, facts: &Facts, head: &RunHead) -> Resu
 fn skip_refusal(what: &str, facts: &Facts, written: Result<()>) -> Result<()> {
     match written {
         Err(error) if error.code.status() < 500 => {
-            tracing::warn!(run = facts.run, %error, "a run does not take the {what} of its job");
+            tracing::warn!(run = facts.run, %error, "cannot log the {what} of a job to its run");
             Ok(())
         }
         written => written,

@@ -41,7 +41,11 @@ pub async fn written(
         Ok(Ok(())) => None,
         Ok(Err(fault)) => {
             let why = fault.0.detail.clone();
-            tracing::warn!(run = facts.run, why, "what a job ran with is not among its artifacts");
+            tracing::warn!(
+                run = facts.run,
+                why,
+                "cannot store the inputs of a job among its artifacts"
+            );
             fault.is_transient().then(|| clock::now() + REST)
         }
         Err(_) => {
@@ -93,7 +97,7 @@ pub async fn moved(service: &Service, facts: &Facts, from: i64, to: i64) {
         };
         if let Err(fault) = taken.await {
             let why = fault.0.detail.clone();
-            tracing::warn!(run = facts.run, why, "a file stays with the former experiment");
+            tracing::warn!(run = facts.run, why, "cannot move a file to the new experiment");
         }
     }
 }

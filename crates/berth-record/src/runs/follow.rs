@@ -52,7 +52,10 @@ pub fn begin(runs: Runs) -> JoinHandle<()> {
             match start(&runs).await {
                 Ok(position) => break position,
                 Err(fault) => {
-                    tracing::warn!(fault = fault.0.detail, "runs do not follow their jobs yet");
+                    tracing::warn!(
+                        fault = fault.0.detail,
+                        "cannot update the runs of jobs yet; retrying"
+                    );
                     sleep(LOOK).await;
                 }
             }
@@ -159,7 +162,7 @@ impl Follower {
         let events = match self.runs.service.store.events(after, PAGE).await {
             Ok(events) => events,
             Err(error) => {
-                tracing::warn!(%error, "the events that runs follow could not be read");
+                tracing::warn!(%error, "cannot read the events for the runs of jobs");
                 return 0;
             }
         };
@@ -240,7 +243,7 @@ impl Follower {
         *tries += 1;
         self.runs.failures.fetch_add(1, Ordering::Relaxed);
         if *tries == 1 {
-            tracing::warn!(%job, why, "a run does not follow its job; trying again");
+            tracing::warn!(%job, why, "cannot update the run of a job; retrying");
         }
         let pause = Span(RETRY.0 << (*tries - 1).min(6)).min(LONGEST_RETRY);
         self.position.again.insert(job, clock::now() + pause);
@@ -265,7 +268,7 @@ impl Follower {
             // After a crash, the follower repeats the events after this position.
             Err(fault) => {
                 let why = &fault.0.detail;
-                tracing::debug!(why, "how far runs follow their jobs was not written");
+                tracing::debug!(why, "cannot store the position in the event log");
             }
         }
     }
@@ -350,7 +353,7 @@ fn refused(error: &Error, run: &str) -> Result<Next, String> {
     if error.code.status() >= 429 {
         return Err(error.message.clone());
     }
-    tracing::warn!(run, %error, "a run is not kept any more");
+    tracing::warn!(run, %error, "the tracking store refuses a run; Berth no longer updates it");
     Ok(Next::Never)
 }
 

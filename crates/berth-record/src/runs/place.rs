@@ -43,7 +43,7 @@ pub async fn experiment(store: &dyn Store, facts: &Facts, now: i64) -> Result<Ar
             Ok(None) => {}
             Err(error) if error.code.status() >= 500 => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, team = facts.team, name, "an experiment cannot be made");
+                tracing::warn!(%error, team = facts.team, name, "cannot create an experiment");
             }
         }
     }

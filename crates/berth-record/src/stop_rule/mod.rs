@@ -132,7 +132,7 @@ impl Follower {
             Ok(Some(head)) => head,
             // The run does not exist yet.
             Ok(None) => return,
-            Err(error) => return tracing::warn!(%error, job = %id, "its run cannot be read"),
+            Err(error) => return tracing::warn!(%error, job = %id, "cannot read the run of a job"),
         };
         let mut met = Vec::new();
         for (rule, progress) in &mut followed.rules {
@@ -141,7 +141,7 @@ impl Follower {
                     met.push((rule.clone(), progress.words(rule)));
                 }
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%error, job = %id, "its metrics cannot be read"),
+                Err(error) => tracing::warn!(%error, job = %id, "cannot read the metrics of a job"),
             }
         }
         for (rule, words) in met {
@@ -166,7 +166,7 @@ impl Follower {
                 run_time(rows.map(|row| (row.id.task, row.started, row.closed)), now) >= after
             }
             Err(error) => {
-                tracing::warn!(%error, job = %id, "how long it has run cannot be read");
+                tracing::warn!(%error, job = %id, "cannot read the running time of a job");
                 false
             }
         }
@@ -191,7 +191,7 @@ impl Follower {
             }
             // The next pass retries.
             Err(fault) => {
-                tracing::warn!(error = fault.0.detail, job = %id, "a rule could not end it");
+                tracing::warn!(error = fault.0.detail, job = %id, "cannot stop a job by its rule");
             }
         }
     }
@@ -201,7 +201,7 @@ impl Follower {
         let (metrics, params) = (Vec::new(), Vec::new());
         let log = RunChange::Log { run: run.clone(), metrics, params, tags };
         if let Err(error) = self.tracked.write(log).await {
-            tracing::warn!(%error, job = %id, "its run does not say which rule ended it");
+            tracing::warn!(%error, job = %id, "cannot tag a run with the rule that ended its job");
         }
     }
 }

@@ -74,7 +74,9 @@ pub fn session(app: &App, visitor: &Visitor) -> Result<Option<Credential>, Failu
 pub fn identify(under_way: Option<&UnderWay>, caller: &Caller) -> Result<(), Fault> {
     match under_way.is_none_or(|under_way| under_way.identify(caller.user())) {
         true => Ok(()),
-        false => Err(Fault::new(Code::TooMany, "this connection has made room for another")),
+        false => {
+            Err(Fault::new(Code::TooMany, "Berth closed this connection in favour of another"))
+        }
     }
 }
 
@@ -83,7 +85,7 @@ pub fn must_have_room(under_way: Option<&UnderWay>, size: Option<u64>) -> Result
     if under_way.is_none_or(|under_way| under_way.weigh(size)) {
         return Ok(());
     }
-    let detail = "answers that were asked for and not read take all the memory there is for them";
+    let detail = "unread answers of this user use all their memory";
     Err(Fault::new(Code::TooMany, detail).next("read them, or close their connections"))
 }
 

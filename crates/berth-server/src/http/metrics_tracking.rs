@@ -6,9 +6,9 @@ use crate::app::App;
 impl Page {
     pub(super) fn tracking(&mut self, app: &App) {
         let figures = app.tracking.store.figures();
-        let help = "Groups of changes of experiments, runs and models that were committed";
+        let help = "Committed groups of changes of experiments, runs and models";
         self.count("tracking_commits", help, figures.commits());
-        let help = "Groups of changes that could not be written";
+        let help = "Groups of changes that could not be committed";
         self.count("tracking_failed_commits", help, figures.failed_commits());
         let help = "Changes in groups that were committed";
         self.count("tracking_changes", help, figures.changes());

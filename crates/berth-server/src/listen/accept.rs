@@ -190,7 +190,7 @@ fn builder() -> Builder<TokioExecutor> {
 
 /// What a request hears that came in the moment in which its connection had to go.
 fn displaced() -> Response<Body> {
-    let problem = Problem::new(Code::TooMany, "this connection has made room for another");
+    let problem = Problem::new(Code::TooMany, "Berth closed this connection in favour of another");
     let body = serde_json::to_string(&problem).unwrap_or_default();
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;

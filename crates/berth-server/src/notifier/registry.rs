@@ -95,7 +95,7 @@ impl Hooks {
 fn fresh_id() -> Result<String, Error> {
     let mut bytes = [0; 16];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::internal("the system gives no random numbers"))?;
+    filled.map_err(|_| Error::internal("the system returns no random numbers"))?;
     Ok(hex::encode(bytes))
 }
 

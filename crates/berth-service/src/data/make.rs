@@ -41,7 +41,7 @@ pub async fn make(
     let _placing = service.blobs.placing.read().await;
     let before = service.store.data_versions(team, Some(&wanted.name)).await?;
     if before.len() >= MOST_VERSIONS {
-        let detail = format!("{} has {MOST_VERSIONS} versions, which is all it may", wanted.name);
+        let detail = format!("{} has {MOST_VERSIONS} versions, which is the limit", wanted.name);
         return Err(Fault::new(Code::TooLarge, detail).next("remove some with `berth data rm`"));
     }
     let newest = before.last().map_or(0, |row| row.version);

@@ -56,7 +56,7 @@ fn parsed(wanted: &str) -> Result<DataVersion, Fault> {
     let bad = |error| {
         let shown: String = wanted.chars().take(80).collect();
         Fault::new(Code::BadRequest, format!("`{shown}`: {error}"))
-            .next("name it like c4@v3; `berth data ls` lists what there is")
+            .next("name it like c4@v3; `berth data ls` lists data")
     };
     wanted.parse().map_err(bad)
 }
@@ -89,7 +89,7 @@ async fn found(
             let all = service.store.data_versions(team, None).await?;
             let hint = did_you_mean(name, all.iter().map(|row| row.name.as_str()));
             let detail = format!("team {team} has no data `{name}`{hint}");
-            let next = "`berth data ls` lists what there is; `berth data push PATH NAME@v1` adds \
+            let next = "`berth data ls` lists data; `berth data push PATH NAME@v1` adds \
                         some";
             Err(Fault::new(Code::NotFound, detail).next(next))
         }

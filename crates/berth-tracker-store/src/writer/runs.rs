@@ -183,7 +183,7 @@ impl Writer {
         Ok(match kept < limits::RUNS_PER_EXPERIMENT {
             true => Ok(kept),
             false => Err(Error::over_limit(format!(
-                "Experiment {experiment} has {kept} runs, which is all it may have. Use another \
+                "Experiment {experiment} has {kept} runs, which is the limit. Use another \
                  experiment"
             ))),
         })
@@ -403,8 +403,8 @@ impl Writer {
                 };
                 if kept >= limits::METRIC_KEYS_PER_EXPERIMENT {
                     return Ok(Err(Error::over_limit(format!(
-                        "Experiment {experiment} has {kept} names of metrics, which is all it may \
-                         have"
+                        "Experiment {experiment} has {kept} names of metrics, which is the \
+                         limit"
                     ))));
                 }
                 self.keys_of_experiment.insert(experiment, kept + 1);

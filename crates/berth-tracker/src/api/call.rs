@@ -270,13 +270,13 @@ pub fn put_tag(tags: &mut BTreeMap<String, String>, key: String, value: String) 
 fn must_fit(tags: &BTreeMap<String, String>) -> Result<()> {
     let (number, most) = (tags.len(), limits::TAGS_PER_THING);
     if number > most {
-        let said = format!("There would be {number} tags; there may be {most}");
+        let said = format!("{number} tags exceed the limit of {most}");
         return Err(Error::over_limit(said));
     }
     let bytes: usize = tags.iter().map(|(key, value)| key.len() + value.len()).sum();
     if bytes > limits::TAG_BYTES_PER_THING {
         let most = limits::TAG_BYTES_PER_THING >> 20;
-        let said = format!("The tags would have {bytes} bytes; they may have {most} MiB together");
+        let said = format!("The tags have {bytes} bytes; the limit is {most} MiB");
         return Err(Error::over_limit(said));
     }
     Ok(())
@@ -286,7 +286,7 @@ fn must_fit(tags: &BTreeMap<String, String>) -> Result<()> {
 pub fn random_id() -> Result<String> {
     let mut bytes = [0; 16];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::internal("the system gives no random numbers"))?;
+    filled.map_err(|_| Error::internal("the system returns no random numbers"))?;
     Ok(hex::encode(bytes))
 }
 

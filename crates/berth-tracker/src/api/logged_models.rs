@@ -58,7 +58,8 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     call.must(Right::Write, &experiment.team, Some(call.actor.user()))?;
     let kept = call.store.count(Kind::LoggedModel, experiment.no.to_string()).await?;
     if kept >= limits::LOGGED_MODELS_PER_EXPERIMENT as u64 {
-        let said = format!("Experiment {} has {kept} logged models, which is all", experiment.no);
+        let said =
+            format!("Experiment {} has {kept} logged models, which is the limit", experiment.no);
         return Err(Error::over_limit(said));
     }
     let id = format!("m-{}", random_id()?);

@@ -51,7 +51,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     let team = call.team_for(Right::Write)?.to_owned();
     let kept = call.store.count(Kind::RegisteredModel, team.clone()).await?;
     if kept >= limits::REGISTERED_MODELS_PER_TEAM as u64 {
-        let said = format!("Team {team} has {kept} registered models, which is all it may have");
+        let said = format!("Team {team} has {kept} registered models, which is the limit");
         return Err(Error::over_limit(said));
     }
     let model = RegisteredModel {
@@ -73,7 +73,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
             let kind = if old { "prompt" } else { "registered model" };
             let said = match old == new {
                 true => format!("Registered Model (name={}) already exists.", key.name),
-                false => format!("There is a {kind} of the name {} already.", key.name),
+                false => format!("A {kind} with the name {} already exists.", key.name),
             };
             return Err(Error::exists(said));
         }

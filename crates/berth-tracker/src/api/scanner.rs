@@ -160,7 +160,7 @@ impl<'a> Scanner<'a> {
 
     fn skip_within(&mut self, depth: usize) -> Read<()> {
         if depth == 0 {
-            return Err(self.malformed("fewer lists in one another"));
+            return Err(self.malformed("less nesting"));
         }
         match self.peek() {
             Some(b'"') => self.text().map(drop),

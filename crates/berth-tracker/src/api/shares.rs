@@ -63,10 +63,10 @@ pub async fn set_share(
 
 async fn share(call: &Call<'_>, found: &Experiment, team: &str) -> Result<Changed> {
     if team != ALL && !call.actor.is_team(team) {
-        return Err(Error::absent(format!("There is no team '{team}'")));
+        return Err(Error::absent(format!("Team '{team}' does not exist")));
     }
     if team == found.team {
-        return Err(Error::invalid(format!("The experiment is of team {team} itself")));
+        return Err(Error::invalid(format!("The experiment belongs to team {team} itself")));
     }
     let with = team.to_owned();
     let change = move |there: &mut Experiment, _: &mut DocSet| {

@@ -173,7 +173,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
     let edit = move |docs: &mut DocSet| {
         let there = docs.all::<Webhook>(Kind::Webhook)?.len();
         if there >= limits::WEBHOOKS_PER_TEAM {
-            let said = format!("Team {scope} has {there} webhooks, which is all it may have");
+            let said = format!("Team {scope} has {there} webhooks, which is the limit");
             return Err(Error::over_limit(said));
         }
         docs.put(key(&scope, &hook.id), &hook);

@@ -225,7 +225,7 @@ fn list(scan: &mut Scan<'_>) -> Result<Vec<String>> {
         };
         elements.push(text);
         if elements.len() > MOST_ELEMENTS {
-            return Err(Error::invalid(format!("A list has more than {MOST_ELEMENTS} elements")));
+            return Err(Error::invalid(format!("The list has more than {MOST_ELEMENTS} elements")));
         }
         let has_more = scan.take(',');
         if scan.take(')') {
@@ -240,7 +240,7 @@ fn list(scan: &mut Scan<'_>) -> Result<Vec<String>> {
 /// Parses `order_by`. A duplicate key is an error.
 pub fn orders(entity: Entity, texts: &[String]) -> Result<Vec<Order>> {
     if texts.len() > MOST_ORDERS {
-        return Err(Error::invalid(format!("There are more than {MOST_ORDERS} orders")));
+        return Err(Error::invalid(format!("`order_by` has more than {MOST_ORDERS} keys")));
     }
     let mut found: Vec<Order> = Vec::new();
     for text in texts {

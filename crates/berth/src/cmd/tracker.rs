@@ -93,7 +93,7 @@ impl<'a> Tracker<'a> {
         }
         let job = named.strip_prefix("job:").unwrap_or(named);
         if named.contains(['\'', '\\']) {
-            return Err(Failure::new(Exit::Usage, format!("`{named}` is no name of a run")));
+            return Err(Failure::new(Exit::Usage, format!("`{named}` is not the name of a run")));
         }
         let filter = match job.parse::<JobId>() {
             Ok(job) => format!("tags.`berth.job` = '{job}'"),

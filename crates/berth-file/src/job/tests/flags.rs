@@ -47,6 +47,13 @@ fn a_sweep_on_the_command_line_can_zip_its_parameters() {
 }
 
 #[test]
+fn a_parameter_that_is_given_twice_is_told_to_become_one_list() {
+    let values = ["lr=1".to_owned(), "lr=2".to_owned()];
+    let error = JobFile::default().set("sweep", &values).unwrap_err().to_string();
+    assert_eq!(error, "--sweep: `lr` appears twice; put all its values into one list");
+}
+
+#[test]
 fn a_mistake_names_the_flag() {
     for (key, value, says) in [
         ("gpus", "1.5", "--gpus: found `1.5`, expected whole GPUs"),

@@ -112,5 +112,5 @@ pub async fn delete(
 
 /// The server sends artifacts itself, also those in a bucket.
 pub async fn presigned(Asking(_): Asking) -> Response {
-    not_implemented("this server gives no presigned addresses: it serves artifacts itself")
+    not_implemented("this server has no presigned URLs: it serves artifacts itself")
 }

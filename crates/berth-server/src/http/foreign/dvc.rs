@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 fn hash(path: &str) -> Result<DataHash, Failure> {
     DataHash::of_path(path).ok_or_else(|| {
         let shown: String = path.chars().take(100).collect();
-        let detail = format!("`{shown}` is no object of a remote");
+        let detail = format!("`{shown}` is not an object of a remote");
         Failure(Fault::new(Code::NotFound, detail).next("objects are at files/md5/XX/YYY…"))
     })
 }

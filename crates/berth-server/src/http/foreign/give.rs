@@ -30,8 +30,9 @@ pub async fn give(
         Part::All => (0, bytes, false),
         Part::Some(from, to) => (from, to, true),
         Part::None => {
-            let detail = format!("it has {bytes} bytes, and none of those asked for");
-            let fault = Fault::new(Code::BadRequest, detail).next("ask for less, or for all of it");
+            let detail = format!("it has {bytes} bytes; the requested range is beyond its end");
+            let fault = Fault::new(Code::BadRequest, detail)
+                .next("request a smaller range, or the whole file");
             let mut response = Failure(fault).into_response();
             *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
             return Ok(response);

@@ -47,8 +47,10 @@ pub async fn content(
         None => None,
         Some(Some(part)) => Some(part),
         Some(None) => {
-            let detail = format!("the file has {bytes} bytes, and none of those asked for");
-            let fault = Fault::new(Code::BadRequest, detail).next("ask for less, or for all of it");
+            let detail =
+                format!("the file has {bytes} bytes; the requested range is beyond its end");
+            let fault = Fault::new(Code::BadRequest, detail)
+                .next("request a smaller range, or the whole file");
             let mut response = Failure(fault).into_response();
             *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
             return Ok(response);

@@ -144,14 +144,14 @@ async fn announce(app: &App, team: &str, event: &Event) {
         Ok(notices) => notices,
         Err(error) => {
             let event = event.name();
-            tracing::error!(%error, event, "the webhooks of an event could not be read");
+            tracing::error!(%error, event, "cannot read the webhooks of an event");
             return;
         }
     };
     let write = Write::unnoted(Batch { notices, ..Batch::default() });
     if let Err(error) = app.service.engine.write(write).await {
         let why = berth_service::Fault::from(error).0.detail;
-        tracing::error!(why, event = event.name(), "an event was not put into the outbox");
+        tracing::error!(why, event = event.name(), "cannot put an event into the outbox");
     }
 }
 
@@ -161,7 +161,7 @@ pub async fn note(app: &App, row: AuditEntry) {
     let write = Write::documents(Batch::default(), row);
     let written = tokio::spawn(async move {
         if let Err(error) = engine.write_eventually(write).await {
-            tracing::error!(%error, "a change of an experiment, a run or a model is not in the audit log");
+            tracing::error!(%error, "cannot write a change of an experiment, run or model to the audit log");
         }
     });
     let _ = tokio::time::timeout(AUDIT_TIMEOUT, written).await;
@@ -179,6 +179,6 @@ async fn read(op: &Op, body: Body) -> Result<Bytes, Error> {
             Code::BadRequest,
             format!("The body broke off, or is larger than {} MiB", most >> 20),
         )),
-        Err(_) => Err(Error::new(Code::BadRequest, "The body had not come whole after 60 s")),
+        Err(_) => Err(Error::new(Code::BadRequest, "The body was not complete after 60 s")),
     }
 }

@@ -13,7 +13,7 @@ const CHOICES: [&str; 3] = ["get_experiment_by_name", "get_experiment", "create_
 pub async fn begins(app: &App, job: JobId) -> Option<RunHead> {
     app.tracking.runs.prepare(job).await.unwrap_or_else(|error| {
         // The request may concern other runs, so continue without the run.
-        tracing::warn!(%job, %error, "the run of a job that asks for it was not made");
+        tracing::warn!(%job, %error, "cannot create the run of a job");
         None
     })
 }
@@ -25,7 +25,7 @@ pub async fn was_answered(app: &App, job: JobId, op: &Op, reply: &Reply) {
     }
     let Some(experiment) = chosen(&reply.body) else { return };
     if let Err(error) = app.tracking.runs.chose(job, experiment).await {
-        tracing::warn!(%job, %error, "the run of a job was not moved to the experiment it chose");
+        tracing::warn!(%job, %error, "cannot move the run of a job to its new experiment");
     }
 }
 
