@@ -293,30 +293,40 @@ fn what_is_wrong_with_a_request_is_said_in_the_words_that_clients_know() {
 }
 
 #[test]
-fn a_job_logs_with_the_token_of_its_own_and_only_to_its_team() {
+fn a_job_logs_with_the_tokens_of_its_own_and_only_to_its_team() {
     let people = People::start("1xL4");
     let made = people.tracked(&people.kim, "experiments/create", &json!({ "name": "of-jobs" }));
     let id = text(&made["experiment_id"]);
     let mia = people.join("mia", "audio", "researcher");
     let other = people.tracked(&mia, "experiments/create", &json!({ "name": "others" }));
     let other = text(&other["experiment_id"]);
-    let file = "team: vision\nrun: |\n  cp $BERTH_TOKEN_FILE token; echo > first; sleep 600\n";
+    // What else the user of the job may do is not for the job.
+    people.give("kim", "audio", "researcher");
+    let file = "team: vision\nrun: |\n  cp $BERTH_TOKEN_FILE token\n  \
+                echo $MLFLOW_TRACKING_TOKEN > track; echo > first; sleep 600\n";
     let job = people.job(&people.kim, file);
     let folder = people.server.home.path().join("jobs").join(&job);
-    until("the job shows its token", || folder.join("first").exists());
-    let token = std::fs::read_to_string(folder.join("token")).expect("the job wrote it");
-    let create = |experiment: &str| {
-        people.track(token.trim(), "runs/create", &json!({ "experiment_id": experiment }))
+    until("the job shows its tokens", || folder.join("first").exists());
+    let tokens = ["token", "track"].map(|name| {
+        let token = std::fs::read_to_string(folder.join(name)).expect("the job wrote it");
+        token.trim().to_owned()
+    });
+    let create = |token: &str, experiment: &str| {
+        people.track(token, "runs/create", &json!({ "experiment_id": experiment }))
     };
-    let run = create(&id);
-    assert_eq!(run.status, 200, "{run:?}");
-    refused(&create(&other), 404, "RESOURCE_DOES_NOT_EXIST");
-    // Experiment 0 is the default one of the job's team.
-    let own = create("0").json();
-    let place = text(&own["run"]["info"]["artifact_uri"]);
-    assert!(place.starts_with("mlflow-artifacts:/vision/"), "{place}");
+    for token in &tokens {
+        let run = create(token, &id);
+        assert_eq!(run.status, 200, "{run:?}");
+        refused(&create(token, &other), 404, "RESOURCE_DOES_NOT_EXIST");
+        // Experiment 0 is the default one of the job's team.
+        let own = create(token, "0").json();
+        let place = text(&own["run"]["info"]["artifact_uri"]);
+        assert!(place.starts_with("mlflow-artifacts:/vision/"), "{place}");
+    }
     people.admin("POST", &format!("/v1/jobs/{job}/stop"), &json!({ "now": true }));
-    until("the token has ended", || create(&id).status == 401);
+    for token in &tokens {
+        until("the token has ended", || create(token, &id).status == 401);
+    }
 }
 
 /// Fifty writers, and a server that is killed among them: what was acknowledged is there, once.
