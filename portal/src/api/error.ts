@@ -11,7 +11,7 @@ export class ApiError extends Error {
   readonly fields: FieldError[];
   /** This very request; the server's log names it too. */
   readonly instance: string | undefined;
-  /** MLflow's own word, such as RESOURCE_DOES_NOT_EXIST, where its routes refuse. */
+  /** MLflow's error code, such as RESOURCE_DOES_NOT_EXIST. */
   readonly kind: string | undefined;
 
   constructor(p: Partial<Problem> & { status: number; title: string; kind?: string | undefined }) {
@@ -59,7 +59,7 @@ export async function problemOf(response: Response): Promise<ApiError> {
     status: response.status,
     title: body.title || body.error_code || `The server answered ${response.status}`,
     kind: body.error_code,
-    // The routes of MLflow say it in another field.
+    // MLflow's routes have the message in another field.
     detail: body.detail ?? body.message ?? "",
   });
 }

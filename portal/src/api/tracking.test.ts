@@ -23,7 +23,7 @@ function answering(...answers: Response[]) {
 afterEach(() => vi.restoreAllMocks());
 
 describe("a call of MLflow's routes", () => {
-  it("says a list as a key that comes several times, and names the team", async () => {
+  it("repeats the key of a list, and names the team", async () => {
     const asked = answering(Response.json({}));
     await tracking("GET", "metrics/get-history-bulk-interval", {
       fields: { run_ids: ["a", "b"], metric_key: "val loss", end_step: undefined },
@@ -35,7 +35,7 @@ describe("a call of MLflow's routes", () => {
     expect(asked[0]?.headers.get("x-berth-team")).toBe("nlp");
   });
 
-  it("throws what the server refuses in its own words, and no code that has no page", async () => {
+  it("throws the server's message, and only codes that have a page", async () => {
     const message = "Run with id=x not found";
     answering(Response.json({ error_code: "RESOURCE_DOES_NOT_EXIST", message }, { status: 404 }));
     const error = (await tracking("GET", "runs/get", { fields: { run_id: "x" } }).catch(
@@ -50,7 +50,7 @@ describe("a call of MLflow's routes", () => {
     ]);
   });
 
-  it("reads pages until there are no more, or enough", async () => {
+  it("reads pages up to the last one or the limit", async () => {
     const page = (from: number, next?: string) =>
       Response.json({ runs: [from, from + 1], ...(next && { next_page_token: next }) });
     const asked = answering(page(1, "two"), page(3));
@@ -75,7 +75,7 @@ describe("artifacts", () => {
   });
 });
 
-it("a value that is no number comes as a text", () => {
+it("reads NaN from a text", () => {
   expect(metricNumber("NaN")).toBeNaN();
   expect(metricNumber(0.5)).toBe(0.5);
 });

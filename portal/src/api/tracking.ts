@@ -13,7 +13,7 @@ export type TrackingFields = Readonly<Record<string, Value | readonly unknown[]>
 interface Asked {
   /** What a GET reads from its query, and every other method from its body. */
   fields?: TrackingFields;
-  /** Where a name or the experiment 0 means something else in each team. */
+  /** The team, for names that depend on it, such as the experiment 0. */
   team?: string | undefined;
   signal?: AbortSignal;
 }
@@ -39,7 +39,7 @@ export async function tracking<T>(method: Method, path: string, asked: Asked = {
   return (await response.json()) as T;
 }
 
-/** A list is a key that comes several times. */
+/** A list repeats its key. */
 function withQuery(at: string, fields: TrackingFields): string {
   const search = new URLSearchParams();
   for (const [key, value] of Object.entries(fields))
@@ -107,7 +107,7 @@ export interface MetricPoint {
   value: MetricValue;
   timestamp: number;
   step: number;
-  /** Where several runs are in one answer. */
+  /** Set if the answer has several runs. */
   run_id?: string;
 }
 
@@ -180,7 +180,7 @@ export interface LoggedModel {
 }
 
 export interface ArtifactFile {
-  /** Relative to the folder that was asked for. */
+  /** Relative to the requested folder. */
   path: string;
   is_dir: boolean;
   file_size?: number;
@@ -199,14 +199,14 @@ export function teamOf(uri: string): string | undefined {
   return /^mlflow-artifacts:\/+([^/]+)\//.exec(uri)?.[1];
 }
 
-/** The path of an artifact as its routes take it. */
+/** The path of an artifact for its routes. */
 export function artifactPath(uri: string): string {
   return uri.replace(/^mlflow-artifacts:\/+/, "").replace(/\/+$/, "");
 }
 
 const ARTIFACTS = "/ajax-api/2.0/mlflow-artifacts/artifacts";
 
-/** Where one file is read and saved from. `path` begins with the team. */
+/** The URL of one file. `path` begins with the team. */
 export function artifactAddress(path: string): string {
   return `${ARTIFACTS}/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
@@ -216,10 +216,10 @@ export async function listArtifacts(path: string, signal?: AbortSignal): Promise
   return ((await response.json()) as { files?: ArtifactFile[] }).files ?? [];
 }
 
-// The first words of keys, for `useChange` and for what else makes them stale:
+// The first words of query keys, which `useChange` and others invalidate:
 // "experiments", "runs", "models".
 
-/** Experiments of one team, and those that are shared with it. */
+/** Experiments of one team, including those shared with it. */
 export function experimentsQuery(team: string, deleted = false) {
   return queryOptions({
     queryKey: ["experiments", "of-team", team, deleted],
@@ -254,7 +254,7 @@ export function runQuery(id: string) {
     queryFn: async ({ signal }) =>
       (await tracking<{ run: TrackedRun }>("GET", "runs/get", { fields: { run_id: id }, signal }))
         .run,
-    // Runs have no events in the stream: one that is not over is asked for again.
+    // The event stream has no runs, so poll a run until it ends.
     refetchInterval: (query) => (isOpen(query.state.data?.info.status) ? 5000 : false),
   });
 }
@@ -263,7 +263,7 @@ export function isOpen(status: RunStatus | undefined): boolean {
   return status === "RUNNING" || status === "SCHEDULED";
 }
 
-/** The versions of registered models that a run made, or all of a model. */
+/** The registered versions of a run, or all versions of a model. */
 export function modelVersionsQuery(filter: string, team: string | undefined) {
   return queryOptions({
     queryKey: ["models", "versions", filter, team],

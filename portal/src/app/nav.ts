@@ -24,7 +24,7 @@ export const NAV = [
 ] as const;
 
 export function isAt(to: string, path: string): boolean {
-  // A run belongs to an experiment, which its address does not say.
+  // The address of a run does not contain its experiment.
   if (to === "/experiments" && path.startsWith("/runs/")) return true;
   return to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
 }

@@ -52,7 +52,7 @@ export interface TableProps<T> {
   total?: number | undefined;
   /** Filters, at the left of the bar. */
   toolbar?: ReactNode;
-  /** How columns are chosen, instead of the list of all of them: where there are hundreds. */
+  /** A control to choose columns, for tables with hundreds of them. */
   picker?: ReactNode;
   /** Name of the file without its ending; with it rows can be taken along. */
   csv?: string;

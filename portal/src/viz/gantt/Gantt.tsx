@@ -48,7 +48,7 @@ export interface GanttProps {
   /** The most pixels it may take; more rows are scrolled. */
   height?: number | undefined;
   lane?: number | undefined;
-  /** What the colours mean. */
+  /** The legend of the colours. */
   keys?: readonly GanttTone[] | undefined;
   tooltip?: ((bar: GanttBar, row: GanttRow) => ReactNode) | undefined;
   onOpen?: ((bar: GanttBar) => void) | undefined;

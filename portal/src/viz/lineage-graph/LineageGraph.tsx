@@ -1,4 +1,4 @@
-// What was made from what, as a drawing from left to right: pan, zoom, and arrow keys along the links.
+// A lineage drawn from left to right, with pan, zoom, and arrow keys along the links.
 
 import { Maximize, Minus, Plus } from "lucide-react";
 import {
@@ -21,22 +21,22 @@ import { moved, opening, fitted as seenWhole, showing, type View, zoomed } from 
 
 export interface GraphNode {
   id: string;
-  /** What kind of thing it is, in a word. */
+  /** Its kind, in a word. */
   kind: string;
   name: string;
-  /** What matters most about it, such as what it has cost. */
+  /** Its most important detail, such as its cost. */
   note?: string | undefined;
-  /** Its colour, for things of one kind. */
+  /** The colour of its kind. */
   tone: 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 }
 
 export interface LineageGraphProps {
-  /** What it shows, for those who do not see it. */
+  /** The label for screen readers. */
   label: string;
   nodes: readonly GraphNode[];
-  /** From what was there before to what was made from it. */
+  /** From the input to the output. */
   links: readonly Link[];
-  /** What the question was about. */
+  /** The start of the lineage. */
   root?: string | undefined;
   chosen?: string | undefined;
   onChoose: (id: string) => void;
@@ -68,7 +68,7 @@ export function LineageGraph({ label, nodes, links, root, chosen, onChoose }: Li
   const [focus, setFocus] = useState<string>();
   const keys = useId();
 
-  // It opens on the whole, or on what was asked for; later sizes of the window move nothing.
+  // Initially shows the whole graph, or its start. Resizing the window does not move the graph.
   const ready = size.width > 0 && size.height > 0;
   const shown = useRef<Layout>(undefined);
   useLayoutEffect(() => {
@@ -85,7 +85,7 @@ export function LineageGraph({ label, nodes, links, root, chosen, onChoose }: Li
     setView((v) => v && zoomed(v, by, { x: size.width / 2, y: size.height / 2 }));
   const fit = () => setView(seenWhole(drawn, size));
 
-  // React listens to the wheel in a way that cannot keep the page from scrolling.
+  // React's wheel listener is passive, so it cannot prevent scrolling.
   useEffect(() => {
     const element = frame.current;
     if (!element) return;
@@ -135,7 +135,7 @@ export function LineageGraph({ label, nodes, links, root, chosen, onChoose }: Li
     e.preventDefault();
   };
 
-  // One of them is reached with Tab; the arrow keys lead to the others.
+  // Tab focuses one node; the arrow keys move to the others.
   const known = (id: string | undefined) => (id && drawn.nodes.has(id) ? id : undefined);
   const stop = known(focus) ?? known(chosen) ?? known(root) ?? drawn.columns[0]?.[0];
   const order = useMemo(() => {
@@ -259,7 +259,7 @@ const Node = memo(function Node({
         height={NODE.height - 14}
         rx={1.5}
       />
-      {/* What is too long for the box ends at its edge. */}
+      {/* Clips text at the edge of the box. */}
       <svg
         x={16}
         y={0}
@@ -279,10 +279,10 @@ const Node = memo(function Node({
   );
 });
 
-/** Text of users has a direction of its own, and changes that of nothing around it. */
+/** Isolates the text direction of user text. */
 const isolated = (text: string) => `\u2068${text}\u2069`;
 
-/** The end of a path or of a version says more than its middle. */
+/** Truncate in the middle: the end of a path or version is more useful. */
 function short(text: string, most: number): string {
   const letters = [...text];
   if (letters.length <= most) return text;
@@ -290,7 +290,7 @@ function short(text: string, most: number): string {
   return `${letters.slice(0, most - tail - 1).join("")}…${letters.slice(-tail).join("")}`;
 }
 
-/** What the chosen node was made from and what was made from it, and the links between. */
+/** The ancestors and descendants of the chosen node, with their links. */
 function litBy(of: Layout, chosen: string | undefined): ReadonlySet<string> | undefined {
   if (chosen === undefined || !of.nodes.has(chosen)) return undefined;
   const out = new Set([chosen]);
@@ -321,7 +321,7 @@ function litBy(of: Layout, chosen: string | undefined): ReadonlySet<string> | un
 
 type SetView = (change: (view: View | undefined) => View | undefined) => void;
 
-/** One finger or the mouse moves the drawing; two fingers also make it larger and smaller. */
+/** One finger or the mouse pans; two fingers also zoom. */
 function useDrag(setView: SetView, drawing: Layout, size: { width: number; height: number }) {
   const down = useRef(new Map<number, { x: number; y: number }>());
   const travelled = useRef(0);
@@ -337,7 +337,7 @@ function useDrag(setView: SetView, drawing: Layout, size: { width: number; heigh
       const now = { x: e.clientX, y: e.clientY };
       const [dx, dy] = [now.x - before.x, now.y - before.y];
       travelled.current += Math.abs(dx) + Math.abs(dy);
-      // A click may shake a little.
+      // Ignore small movements during a click.
       if (travelled.current < 4) return;
       if (!e.currentTarget.hasPointerCapture(e.pointerId))
         e.currentTarget.setPointerCapture(e.pointerId);
@@ -357,7 +357,7 @@ function useDrag(setView: SetView, drawing: Layout, size: { width: number; heigh
     onPointerCancel: (e: PointerEvent<HTMLElement>) => void down.current.delete(e.pointerId),
     onClickCapture: (e: React.MouseEvent) => {
       if (travelled.current < 4) return;
-      // The end of a drag is no click on what lies under it.
+      // The end of a drag must not count as a click.
       travelled.current = 0;
       e.stopPropagation();
     },

@@ -1,11 +1,11 @@
-// Which column each node stands in: everything stands to the right of what it was made from.
+// Assigns nodes to columns, with each output to the right of its inputs.
 
 export interface Link {
   from: string;
   to: string;
 }
 
-/** Links of a graph without circles, and which of them were turned around for that. */
+/** The links of an acyclic graph, and which of them were reversed. */
 export interface Acyclic {
   links: readonly (Link & { turned: boolean })[];
 }
@@ -31,7 +31,7 @@ export function acyclic(ids: readonly string[], links: readonly Link[]): Acyclic
   const found: (Link & { turned: boolean })[] = [];
   for (const start of ids) {
     if (state.has(start)) continue;
-    // By hand and not by recursion: a chain of versions may be long.
+    // An explicit stack instead of recursion, because a chain of versions may be long.
     const path: { id: string; next: number }[] = [{ id: start, next: 0 }];
     state.set(start, "open");
     for (let top = path.at(-1); top; top = path.at(-1)) {
@@ -54,7 +54,7 @@ export function acyclic(ids: readonly string[], links: readonly Link[]): Acyclic
   return { links: found };
 }
 
-/** The column of each node, from 0. Links are as short as they can be without more columns. */
+/** The column of each node, from 0. Keeps links as short as possible without more columns. */
 export function layersOf(ids: readonly string[], links: readonly Link[]): Map<string, number> {
   const before = new Map<string, string[]>(ids.map((id) => [id, []]));
   const after = new Map<string, string[]>(ids.map((id) => [id, []]));
@@ -66,7 +66,7 @@ export function layersOf(ids: readonly string[], links: readonly Link[]): Map<st
   const layer = new Map<string, number>();
   for (const id of order)
     layer.set(id, Math.max(0, ...(before.get(id) ?? []).map((b) => (layer.get(b) ?? 0) + 1)));
-  // What has more to its right than to its left moves next to it: data beside the run that read it.
+  // Moves nodes with more links on the right next to them, such as data next to the run that reads it.
   for (const id of [...order].reverse()) {
     const right = after.get(id) ?? [];
     if (right.length === 0 || right.length <= (before.get(id) ?? []).length) continue;

@@ -34,17 +34,17 @@ describe("the layout of a graph", () => {
       expect(column(found, from), `${from} before ${to}`).toBeLessThan(column(found, to) as number);
   });
 
-  it("puts what nothing was made into next to what it was used for", () => {
+  it("puts a node without outputs next to its use", () => {
     const found = drawn("a>b b>c c>d x>d");
     expect(column(found, "x")).toBe(column(found, "c"));
   });
 
-  it("lets no node stand on another", () => {
+  it("places nodes without overlap", () => {
     const wide = Array.from({ length: 60 }, (_, i) => `data>run${i} run${i}>model${i % 7}`);
     expect(overlaps(drawn(wide.join(" ")))).toEqual([]);
   });
 
-  it("lets no links cross where they need not", () => {
+  it("avoids needless crossings", () => {
     const found = drawn("a1>b1 a2>b2 a3>b3 a1>b3 c>a3 c>a1");
     const right = new Map<string, string[]>();
     for (const { from, to } of found.paths) right.set(from, [...(right.get(from) ?? []), to]);
@@ -66,19 +66,19 @@ describe("the layout of a graph", () => {
     const found = drawn("a>b b>c a>c");
     const long = found.paths.find((p) => p.from === "a" && p.to === "c");
     const b = found.nodes.get("b");
-    // In the column of b it has a lane of its own, above or below.
+    // In the column of b it has its own lane, above or below.
     const lane = Number(/H[\d.]+|C[^H]* ([\d.]+)(?:H)/.exec(long?.d ?? "")?.[1]);
     expect(lane < (b?.y ?? 0) || lane > (b?.y ?? 0) + NODE.height, long?.d).toBe(true);
   });
 
-  it("draws a record that goes in a circle, and leaves out links to nothing", () => {
+  it("draws a record with a cycle, and omits links to missing nodes", () => {
     const found = layout(["a", "b", "c"], links("a>b b>c c>a a>a a>gone a>b"));
     expect(found.nodes.size).toBe(3);
     expect(found.paths.map((p) => `${p.from}>${p.to}`).sort()).toEqual(["a>b", "b>c", "c>a"]);
     expect(acyclic(["a", "b"], links("a>b b>a")).links).toHaveLength(1);
   });
 
-  it("draws nothing, and one thing alone", () => {
+  it("draws an empty graph, and a single node", () => {
     expect(layout([], [])).toMatchObject({ width: 0, height: 0, paths: [] });
     expect(layout(["a"], [])).toMatchObject({ width: NODE.width, height: NODE.height });
   });
@@ -100,14 +100,14 @@ describe("the layout of a graph", () => {
 });
 
 describe("a column", () => {
-  it("stands where its nodes wish as far as there is room", () => {
+  it("places nodes at their preferred positions if there is room", () => {
     const item = (wish: number) => ({ wish, room: 10, weight: 1 });
     expect(spread([item(0), item(50)])).toEqual([0, 50]);
     expect(spread([item(0), item(0)])).toEqual([-5, 5]);
     expect(spread([item(30), item(0), item(100)])).toEqual([10, 20, 100]);
   });
 
-  it("gives way to what weighs more", () => {
+  it("prefers the wish of the heavier node", () => {
     const found = spread([
       { wish: 0, room: 10, weight: 9 },
       { wish: 0, room: 10, weight: 1 },
@@ -134,7 +134,7 @@ describe("an arrow key", () => {
     expect(step(found, first, "last")).toBe(second);
   });
 
-  it("begins at the first node where there is none yet", () => {
+  it("starts at the first node", () => {
     expect(step(found, "gone", "right")).toBe(found.columns[0]?.[0]);
   });
 });

@@ -1,4 +1,4 @@
-// Where the nodes and links of a layered graph are drawn, from left to right. Pure.
+// The layout of a layered graph, from left to right. Pure.
 
 import { acyclic, type Link, layersOf } from "./layers";
 import { type Columns, ordered } from "./order";
@@ -8,7 +8,7 @@ export type { Link } from "./layers";
 
 export const NODE = { width: 196, height: 44 } as const;
 const GAP = { x: 52, y: 12 } as const;
-/** The room of a link that passes a column. */
+/** The height of a link that passes a column. */
 const LANE = 14;
 const ROUNDS = 8;
 
@@ -27,7 +27,7 @@ export interface Path extends Link {
 
 export interface Layout {
   nodes: ReadonlyMap<string, Place>;
-  /** Ids from left to right and from top to bottom. */
+  /** Ids by column, from top to bottom. */
   columns: readonly (readonly string[])[];
   paths: readonly Path[];
   width: number;
@@ -42,7 +42,7 @@ function put(into: Map<string, string[]>, key: string, value: string) {
   else into.set(key, [value]);
 }
 
-/** `links` lead from what was there before to what was made from it. */
+/** `links` lead from inputs to outputs. */
 export function layout(ids: readonly string[], links: readonly Link[]): Layout {
   const all = [...new Set(ids)];
   const dag = acyclic(all, links);
@@ -53,7 +53,7 @@ export function layout(ids: readonly string[], links: readonly Link[]): Layout {
   );
   for (const id of all) columns[layer.get(id) ?? 0]?.push(id);
 
-  // A link over several columns has a lane in each of those between.
+  // A long link has a lane in each column between its ends.
   const left = new Map<string, string[]>();
   const right = new Map<string, string[]>();
   const join = (from: string, to: string) => {
@@ -134,7 +134,7 @@ function placed(
         return {
           wish: near.length > 0 ? sum / near.length : (at.get(id) ?? 0),
           room: room(id),
-          // Long links are straight rather than short ones.
+          // Straighten long links before short ones.
           weight: isLane(id) ? 3 : 1,
         };
       });
@@ -148,7 +148,7 @@ function placed(
 
 const text = (n: number) => String(Math.round(n * 10) / 10);
 
-/** Straight along a column, and in an S from one to the next. */
+/** Straight within a column, and S-shaped between columns. */
 function curve(points: readonly Point[]): string {
   const [first, ...rest] = points as [Point, ...Point[]];
   let d = `M${text(first[0])} ${text(first[1])}`;
@@ -167,7 +167,7 @@ function curve(points: readonly Point[]): string {
 
 export type Way = "left" | "right" | "up" | "down" | "first" | "last";
 
-/** Where an arrow key leads from a node: along its links, or up and down its column. */
+/** The target of an arrow key: along the links of a node, or up and down its column. */
 export function step(of: Layout, from: string, way: Way): string | undefined {
   const here = of.nodes.get(from);
   if (!here) return of.columns.find((c) => c.length > 0)?.[0];

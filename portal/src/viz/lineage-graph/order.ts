@@ -1,12 +1,12 @@
-// In which order the nodes of a column stand, so that few links cross.
+// Orders the nodes of columns to reduce crossings.
 
 export type Columns = string[][];
-/** The neighbours of a node in the column before it, or in the one after it. */
+/** The neighbours of a node in the previous or next column. */
 export type Beside = ReadonlyMap<string, readonly string[]>;
 
 const SWEEPS = 12;
 
-/** Orders each column by where its neighbours stand, to and fro, and keeps the best that it has seen. */
+/** Orders each column by its neighbours, in both directions, and keeps the best result. */
 export function ordered(columns: Columns, left: Beside, right: Beside): Columns {
   let now = columns.map((column) => [...column]);
   let best = now;
@@ -28,7 +28,7 @@ export function ordered(columns: Columns, left: Beside, right: Beside): Columns 
   return best;
 }
 
-/** By the middle of its neighbours; a node without any keeps its place. */
+/** By the mean of its neighbours; a node without neighbours keeps its place. */
 function byNeighbours(
   column: readonly string[] = [],
   fixed: readonly string[] = [],
@@ -38,7 +38,7 @@ function byNeighbours(
   const keys = column.map((id, i) => {
     const found = (beside.get(id) ?? []).flatMap((n) => place.get(n) ?? []);
     const middle = found.reduce((sum, n) => sum + n, 0) / found.length;
-    // Its place in this column, as a place in the other one.
+    // Its position, scaled to the other column.
     return found.length > 0 ? middle : (i / Math.max(1, column.length)) * fixed.length;
   });
   return column
@@ -47,7 +47,7 @@ function byNeighbours(
     .map((one) => one.id);
 }
 
-/** How many links cross between all columns and the ones after them. */
+/** The number of crossings between adjacent columns. */
 export function crossings(columns: Columns, right: Beside): number {
   let sum = 0;
   for (let i = 0; i + 1 < columns.length; i += 1) {
@@ -60,7 +60,7 @@ export function crossings(columns: Columns, right: Beside): number {
   return sum;
 }
 
-/** How many pairs stand the wrong way round. */
+/** The number of inversions. */
 function inversions(list: number[]): number {
   if (list.length < 2) return 0;
   const half = list.length >> 1;

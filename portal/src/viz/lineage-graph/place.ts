@@ -1,11 +1,11 @@
-// How far down each node stands: near its neighbours, in its order, and on no other node.
+// Vertical positions: near the neighbours, in order, and without overlap.
 
 export interface Item {
-  /** Where it would like its middle to be. */
+  /** The preferred middle. */
   wish: number;
   /** Its height with the gap below it. */
   room: number;
-  /** How much its wish counts. */
+  /** The weight of the preference. */
   weight: number;
 }
 
@@ -14,7 +14,7 @@ export interface Item {
  * squared distances from their wishes is the least that there is (pool adjacent violators).
  */
 export function spread(items: readonly Item[]): number[] {
-  // With the rooms of those above taken off, what is left has to grow and no more.
+  // After subtracting the heights above, the remaining positions only need to be monotonic.
   const offsets: number[] = [];
   let offset = 0;
   items.forEach((item, i) => {

@@ -4,21 +4,21 @@ import { fitted, LEAST, MOST, moved, opening, showing, zoomed } from "./view";
 const frame = { width: 800, height: 400 };
 
 describe("the part that is seen", () => {
-  it("is all of a small drawing, in the middle and no larger than it is", () => {
+  it("shows a small drawing whole, centred and not enlarged", () => {
     expect(fitted({ width: 200, height: 100 }, frame)).toEqual({ k: 1, x: 300, y: 150 });
   });
 
-  it("is a part that can be read of a large drawing, around what matters", () => {
+  it("shows a readable part of a large drawing, around the start", () => {
     const view = opening({ width: 8000, height: 300 }, frame, { x: 5000, y: 100 });
     expect(view.k).toBeGreaterThan(0.8);
     expect(view.x + 5000 * view.k).toBeCloseTo(400);
-    // The side that fits stands in the middle.
+    // The axis that fits is centred.
     expect(view.y + 150 * view.k).toBeCloseTo(200);
     const first = opening({ width: 8000, height: 300 }, frame, { x: 0, y: 100 });
     expect(first.x).toBe(24);
   });
 
-  it("keeps the point under the pointer while it grows, and has limits", () => {
+  it("zooms around the pointer, within limits", () => {
     const at = { x: 130, y: 70 };
     const before = { k: 1, x: 20, y: 30 };
     const after = zoomed(before, 1.5, at);
@@ -27,14 +27,14 @@ describe("the part that is seen", () => {
     expect(zoomed(before, 0.0001, at).k).toBe(LEAST);
   });
 
-  it("never loses the drawing", () => {
+  it("keeps a part of the drawing visible", () => {
     const drawing = { width: 500, height: 100 };
     const view = moved({ k: 1, x: 0, y: 0 }, -9999, 9999, drawing, frame);
     expect(view.x + drawing.width).toBeGreaterThan(0);
     expect(view.y).toBeLessThan(frame.height);
   });
 
-  it("moves to what has the focus, and not at all where it is seen", () => {
+  it("moves to the focused node only if it is hidden", () => {
     const view = { k: 1, x: 0, y: 0 };
     const box = { x: 1000, y: 100, width: 196, height: 44 };
     const there = showing(view, box, frame);

@@ -1,4 +1,4 @@
-// What part of the drawing is seen: where its corner is, and how large it is. Pure.
+// The visible part of the drawing: its corner and its scale. Pure.
 
 export interface View {
   x: number;
@@ -13,13 +13,13 @@ export interface Size {
 
 export const LEAST = 0.15;
 export const MOST = 2;
-/** Below this, text is no longer read: then a part is shown instead of the whole. */
+/** Below this scale text is unreadable, so show a part instead of the whole. */
 const READABLE = 0.85;
 const MARGIN = 24;
 
 const within = (n: number, least: number, most: number) => Math.min(most, Math.max(least, n));
 
-/** All of it, as large as it fits. */
+/** The view in which the whole drawing fits. */
 export function fitted(drawing: Size, frame: Size): View {
   const k = within(
     Math.min(
@@ -36,12 +36,12 @@ export function fitted(drawing: Size, frame: Size): View {
   };
 }
 
-/** All of it where it can be read then, else as much as can be read around what matters most. */
+/** The whole drawing if it is readable, else a readable part around the start. */
 export function opening(drawing: Size, frame: Size, middle: { x: number; y: number }): View {
   const all = fitted(drawing, frame);
   if (all.k >= READABLE) return all;
   const k = READABLE;
-  // Where one side of it fits, it stands in the middle; else it begins and ends at the margin.
+  // Centre an axis that fits; otherwise align it with the margin.
   const start = (length: number, room: number, at: number) =>
     length * k <= room - 2 * MARGIN
       ? (room - length * k) / 2
@@ -53,14 +53,14 @@ export function opening(drawing: Size, frame: Size, middle: { x: number; y: numb
   };
 }
 
-/** Larger or smaller, around a point of the frame that stays where it is. */
+/** Zooms around a fixed point of the frame. */
 export function zoomed(view: View, by: number, at: { x: number; y: number }): View {
   const k = within(view.k * by, LEAST, MOST);
   const ratio = k / view.k;
   return { k, x: at.x - (at.x - view.x) * ratio, y: at.y - (at.y - view.y) * ratio };
 }
 
-/** Moves no farther than that some of the drawing is still seen. */
+/** Pans, but keeps a part of the drawing visible. */
 export function moved(view: View, dx: number, dy: number, drawing: Size, frame: Size): View {
   const keep = 80;
   return {
@@ -70,7 +70,7 @@ export function moved(view: View, dx: number, dy: number, drawing: Size, frame: 
   };
 }
 
-/** Moves as little as it must so that a box of the drawing is seen. */
+/** Pans the minimum that makes a box visible. */
 export function showing(view: View, box: { x: number; y: number } & Size, frame: Size): View {
   const shift = (start: number, length: number, room: number) => {
     if (start < MARGIN) return MARGIN - start;

@@ -10,25 +10,25 @@ import { type ParallelAxis, height as placeOn, type Ranges, within } from "./mod
 import "./parallel.css";
 
 export interface ParallelProps {
-  /** For screen readers. */
+  /** A label for screen readers. */
   title: string;
   axes: readonly ParallelAxis[];
   /** How many lines there are. */
   count: number;
   ranges: Ranges;
   onRange: (key: string, range: readonly [number, number] | undefined) => void;
-  /** From 0 to 1 for each line; NaN where it has no value. Without it all have one colour. */
+  /** From 0 to 1 for each line; NaN without a value. By default all lines have one colour. */
   colour?: Float64Array | undefined;
-  /** What stands above each axis: its name, and what can be done with it. */
+  /** The header of each axis, with its name and its actions. */
   head: (axis: ParallelAxis) => ReactNode;
   text: (axis: ParallelAxis, value: number) => string;
   onOpen?: (line: number) => void;
-  /** What a line is called. */
+  /** The name of a line. */
   name: (line: number) => string;
   height?: number;
 }
 
-/** Least distance of two axes. Where there is no room for it the chart scrolls. */
+/** The minimum distance of two axes. A narrow chart scrolls. */
 const LEAST = 104;
 const HEAD = 34;
 const TOP = 12;
@@ -80,7 +80,7 @@ export function Parallel(props: ParallelProps) {
       }
     };
     const some = Object.keys(ranges).some((key) => axes.some((a) => a.key === key));
-    // Lines of one colour are one path: ten thousand strokes would be slow.
+    // Lines of one colour share a path, because ten thousand strokes would be slow.
     const groups = new Map<string, number[]>();
     for (let i = 0; i < count; i++) {
       const part = colour?.[i];
@@ -173,7 +173,7 @@ export function Parallel(props: ParallelProps) {
     if (low - high < 4) onRange(axis.key, undefined);
     else onRange(axis.key, rangeOf(axis, low, high, foot));
   };
-  /** The line nearest to a place between two axes. */
+  /** The line nearest to a point between two axes. */
   const lineAt = (x: number, y: number): number | undefined => {
     const a = axes.findIndex((_, i) => left(i) <= x && x <= left(i + 1));
     const [from, to] = [ys[a], ys[a + 1]];
@@ -254,7 +254,7 @@ function pixels(
   return [py(axis, inside(range[0])) + 3, py(axis, inside(range[1])) - 3];
 }
 
-/** What was brushed, in values. Who brushes to the end of an axis means what stands there, too. */
+/** The brushed range, in values. A brush to the end of an axis includes the end. */
 function rangeOf(
   axis: ParallelAxis,
   low: number,
@@ -277,13 +277,13 @@ function rangeOf(
   return [from ?? valueAt(a, low, foot, TOP), to ?? valueAt(a, high, foot, TOP)];
 }
 
-/** So many of the numbers from 0, evenly. */
+/** An evenly spaced sample of the integers from 0. */
 function thinned(all: number, most: number): number[] {
   const every = Math.max(1, Math.ceil(all / Math.max(1, most)));
   return Array.from({ length: Math.ceil(all / every) }, (_, i) => i * every);
 }
 
-/** What the colours mean. */
+/** The legend of the colours. */
 export function Ramp({ from, to, label }: { from: string; to: string; label: string }) {
   const ink = useInk();
   return (

@@ -2,11 +2,11 @@
 
 import { type Axis, axisOf, extentOf, place } from "../xy/axis";
 
-/** What an axis is made from: numbers where all values are, else texts. */
+/** The input of an axis: numbers if all values are numbers, else texts. */
 export interface Dimension {
   key: string;
   label: string;
-  /** One value per line; undefined where a line has none. */
+  /** One value per line; undefined if missing. */
   values: readonly (number | string | undefined)[];
 }
 
@@ -14,15 +14,15 @@ export interface ParallelAxis {
   key: string;
   label: string;
   axis: Axis;
-  /** The texts in their order; undefined where the axis has numbers. */
+  /** The texts in order; undefined for an axis of numbers. */
   texts: readonly string[] | undefined;
-  /** The place of each line on the axis, as a number; NaN where there is none. */
+  /** The position of each line on the axis; NaN without a value. */
   at: Float64Array;
 }
 
 export type Ranges = Readonly<Record<string, readonly [number, number]>>;
 
-/** Beyond so many texts an axis is too crowded to be read; the others share the last place. */
+/** The maximum number of texts on an axis. Further texts share the last position. */
 export const MOST_TEXTS = 40;
 
 export function parallelAxis(of: Dimension): ParallelAxis {
@@ -32,7 +32,7 @@ export function parallelAxis(of: Dimension): ParallelAxis {
   if (numbers) {
     const at = Float64Array.from(values, (v) => (typeof v === "number" ? v : Number.NaN));
     const extent = extentOf([at]);
-    // Learning rates and the like: their steps are factors.
+    // A logarithmic axis, for example for learning rates.
     const log = extent !== undefined && extent[0] > 0 && extent[1] / extent[0] >= 100;
     return { key, label, axis: axisOf(extent, log, true), texts: undefined, at };
   }
@@ -48,13 +48,13 @@ export function parallelAxis(of: Dimension): ParallelAxis {
   return { key, label, axis, texts, at };
 }
 
-/** From 0 at the foot to 1 at the head of an axis. A text that is alone stands in the middle. */
+/** From 0 at the bottom to 1 at the top of an axis. A single text is in the middle. */
 export function height(of: ParallelAxis, value: number): number {
   if (of.texts?.length === 1) return 0.5;
   return place(of.axis, value, 0, 1);
 }
 
-/** Which lines are within all ranges. A line without a value is in no range. */
+/** The lines within all ranges. A line without a value is outside. */
 export function within(axes: readonly ParallelAxis[], ranges: Ranges, lines: number): Uint8Array {
   const out = new Uint8Array(lines).fill(1);
   for (const axis of axes) {
@@ -69,7 +69,7 @@ export function within(axes: readonly ParallelAxis[], ranges: Ranges, lines: num
   return out;
 }
 
-/** `metrics.loss~0.1~0.3`, as an address has it. What makes no sense is dropped. */
+/** Parses `metrics.loss~0.1~0.3` from the address. Ignores invalid ranges. */
 export function readRanges(texts: readonly string[] | undefined): Ranges {
   const out: Record<string, readonly [number, number]> = {};
   for (const text of texts ?? []) {

@@ -14,7 +14,7 @@ describe("an axis", () => {
     expect(lr.axis.log).toBe(true);
     expect(height(lr, 1e-3)).toBeCloseTo(0.5);
   });
-  it("has a place for each text, and one for those beyond so many", () => {
+  it("has a position for each text, and one for all texts beyond the limit", () => {
     expect(opt.texts).toEqual(["adam", "sgd"]);
     expect([...opt.at]).toEqual([1, 0, 0]);
     const many = Array.from({ length: 100 }, (_, i) => `v${i}`);
@@ -22,7 +22,7 @@ describe("an axis", () => {
     expect(crowded.texts).toHaveLength(MOST_TEXTS);
     expect(crowded.at[99]).toBe(MOST_TEXTS - 1);
   });
-  it("with one text has it in the middle", () => {
+  it("with one text centres it", () => {
     const one = parallelAxis({ key: "k", label: "k", values: ["same", "same"] });
     expect(height(one, 0)).toBe(0.5);
   });
@@ -35,7 +35,7 @@ describe("ranges", () => {
     const both = { "metrics.loss": [0, 1], "params.opt": [-0.25, 0.25] } as const;
     expect([...within([loss, opt], both, 3)]).toEqual([0, 1, 0]);
   });
-  it("of axes that are not shown count for nothing", () => {
+  it("of hidden axes have no effect", () => {
     expect([...within([opt], { "metrics.loss": [9, 10] }, 3)]).toEqual([1, 1, 1]);
   });
   it("survive the address, with odd keys", () => {
@@ -43,7 +43,7 @@ describe("ranges", () => {
     expect(readRanges(writeRanges(ranges))).toEqual(ranges);
     expect(writeRanges({})).toBeUndefined();
   });
-  it("that make no sense are dropped, and turned the right way round", () => {
+  it("are dropped if invalid, and sorted if reversed", () => {
     expect(readRanges(["a~b~c", "a~1", "~1~2", "a~3~1"])).toEqual({ a: [1, 3] });
   });
 });

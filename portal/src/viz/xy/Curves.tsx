@@ -1,4 +1,4 @@
-// Many lines over one axis of numbers: steps, time or cost. Each line has points of its own.
+// Many lines over one numeric axis: steps, time or cost. Each line has its own points.
 
 import {
   type KeyboardEvent,
@@ -28,7 +28,7 @@ export interface XYLine {
 }
 
 export interface CurvesProps {
-  /** What the chart shows, for screen readers. */
+  /** The label of the chart for screen readers. */
   title: string;
   lines: readonly XYLine[];
   xTitle: string;
@@ -36,10 +36,10 @@ export interface CurvesProps {
   xText: (value: number) => string;
   yText: (value: number) => string;
   yLog?: boolean;
-  /** From 0 to 1; what was measured is then drawn faintly behind. */
+  /** From 0 to 1; the chart then draws the raw values faintly behind. */
   smoothing?: number;
   height?: number;
-  /** A click on a line, or Enter on the one that is read out. */
+  /** A click on a line, or Enter on the announced line. */
   onOpen?: (key: string) => void;
 }
 
@@ -111,7 +111,7 @@ export function Curves(props: CurvesProps) {
         points += 1;
       }
       g.stroke();
-      // One point is no line.
+      // A single point has no line. Dots also mark the points of short lines.
       if (points === 1 || l.x.length <= 30) {
         for (let i = from; i < to; i++) {
           const vy = py(values[i] as number);
@@ -240,7 +240,7 @@ export function Curves(props: CurvesProps) {
           onPointerMove={move}
           onPointerDown={(e) => {
             if (e.button !== 0 || !frame.current) return;
-            // A finger scrolls the page; it reads values by touching.
+            // A finger scrolls the page; a touch reads values.
             if (e.pointerType === "mouse") {
               e.currentTarget.setPointerCapture(e.pointerId);
               const p = point(e, frame.current);
@@ -298,7 +298,7 @@ export function Curves(props: CurvesProps) {
   );
 }
 
-/** Where there are more lines than these, names are found by pointing: a few say how it is drawn. */
+/** With more lines than this, the legend shows a few, and pointing shows the names. */
 const NAMED = 24;
 const SOME = 8;
 

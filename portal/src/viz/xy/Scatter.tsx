@@ -50,7 +50,7 @@ export function Scatter(props: ScatterProps) {
   const [at, setAt] = useState<number>();
   const [spoken, setSpoken] = useState("");
 
-  // From left to right: that is the way that arrow keys go.
+  // From left to right, the order of the arrow keys.
   const sorted = useMemo(
     () =>
       points
@@ -171,7 +171,7 @@ export function Scatter(props: ScatterProps) {
   );
 }
 
-/** Rows of the table that screen readers have; all of ten thousand would help nobody. */
+/** Rows of the table for screen readers. Ten thousand rows would not be usable. */
 const READ = 100;
 
 const Numbers = memo(function Numbers(

@@ -8,7 +8,7 @@ export interface Axis {
   log: boolean;
 }
 
-/** Where a value stands, in pixels; NaN where a logarithmic axis has no place for it. */
+/** The position of a value in pixels; NaN for values up to zero on a logarithmic axis. */
 export function place(axis: Axis, value: number, start: number, end: number): number {
   if (axis.log) {
     if (!(value > 0)) return Number.NaN;
@@ -26,7 +26,7 @@ export function valueAt(axis: Axis, pixel: number, start: number, end: number): 
   return 10 ** (from + part * (Math.log10(axis.to) - from));
 }
 
-/** The least and the greatest finite value; on a logarithmic axis only what is above zero. */
+/** The minimum and maximum finite value; on a logarithmic axis, of the positive values. */
 export function extentOf(columns: readonly ArrayLike<number>[], log = false) {
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
@@ -40,7 +40,7 @@ export function extentOf(columns: readonly ArrayLike<number>[], log = false) {
   return low <= high ? ([low, high] as const) : undefined;
 }
 
-/** An axis around values. `tight` ends where they do, others at round numbers. */
+/** An axis around values. A `tight` axis ends at the values, others at round numbers. */
 export function axisOf(
   extent: readonly [number, number] | undefined,
   log: boolean,
@@ -90,7 +90,7 @@ export interface Line {
   y: readonly number[];
 }
 
-/** The point nearest to a place in pixels, within `reach`. The x of each line ascend. */
+/** The point nearest to a position in pixels, within `reach`. The x values of each line must ascend. */
 export function nearestPoint(
   lines: readonly Line[],
   at: { x: number; y: number },

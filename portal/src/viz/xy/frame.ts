@@ -1,4 +1,4 @@
-// What charts of numbers over numbers share: their margins, grid and axes.
+// Margins, grid and axes of numeric charts.
 
 import { clip, measurer, widest } from "../common/canvas";
 import type { Ink } from "../common/theme";
@@ -19,7 +19,7 @@ export interface Sides {
 
 const TITLE = 20;
 
-/** The place of the plot between its axes. */
+/** The area of the plot between its axes. */
 export function boxOf(width: number, height: number, y: Sides, ink: Ink): Box {
   const ticks = ticksOf(y.axis, rowsIn(height));
   const room = Math.ceil(widest(ticks.map(y.text), `12px ${ink.fontSans}`));
@@ -35,7 +35,7 @@ function rowsIn(height: number): number {
   return Math.max(3, Math.floor(height / 48));
 }
 
-/** The grid with its labels. Values then stand where `place` says. */
+/** Draws the grid with its labels. `place` gives the positions of values. */
 export function paintFrame(
   g: CanvasRenderingContext2D,
   ink: Ink,
