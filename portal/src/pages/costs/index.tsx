@@ -169,7 +169,7 @@ function Head({ report }: { report: CostReport | undefined }) {
         <Money micros={report.idle_micros} />
       </Stat>
       <Stat label="GPU-hours" note="held by jobs">
-        {count(Math.round(hours))}
+        {count(hours, hours < 10 ? 2 : 0)}
       </Stat>
       <Stat label="Price of a GPU-hour" note="on average">
         {hours > 0.01 ? <Money micros={Math.round(report.total_micros / hours)} /> : <None />}

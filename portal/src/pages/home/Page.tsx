@@ -186,10 +186,7 @@ function MyFigures({
         label="My spend this week"
         note={
           spent.week ? (
-            <Figure
-              value={gpus(Math.round(spent.week.gpu_ms / 3_600_000 / 0.1) * 100)}
-              unit="GPU-hours"
-            />
+            <Figure value={gpus(Math.round(spent.week.gpu_ms / 36_000) * 10)} unit="GPU-hours" />
           ) : (
             " "
           )

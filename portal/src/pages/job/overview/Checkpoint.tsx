@@ -29,7 +29,8 @@ export function Checkpoint({ job, file }: { job: Job; file: string | undefined }
             </span>
             {job.price_micros_per_hour ? (
               <span className="text-muted">
-                or <Money micros={found.lost_micros} /> on {gpus(job.gpus_milli)} GPUs
+                or <Money micros={found.lost_micros} /> on {gpus(job.gpus_milli)}{" "}
+                {job.gpus_milli === 1000 ? "GPU" : "GPUs"}
               </span>
             ) : null}
           </p>
