@@ -102,7 +102,7 @@ export function Actions({
         verb="Delete the experiment"
         onConfirm={() => change.mutateAsync({ do: "delete", id })}
       >
-        It can be restored. Its name stays taken until then.
+        It can be restored until the server removes it for good. Its name stays taken.
       </Confirm>
     </>
   );

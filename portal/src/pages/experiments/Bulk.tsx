@@ -81,7 +81,7 @@ export function Bulk({
           onDone();
         }}
       >
-        Deleted runs are hidden and can be restored. Their artifacts stay.
+        Deleted runs are hidden. They can be restored until the server removes them for good.
       </Confirm>
     </>
   );

@@ -4,10 +4,8 @@ import { plural } from "@/lib/format";
 import { Hint } from "./FilterField";
 import { type DiffLine, diff, KIND_WORDS } from "./model/diff";
 import { type Kind, statusOf } from "./model/row";
-import type { ViewProps } from "./view";
+import { MOST_COMPARED, type ViewProps } from "./view";
 
-/** A table wider than this nobody reads. */
-const MOST_COMPARED = 20;
 const KINDS: readonly Kind[] = ["params", "metrics", "tags", "attributes"];
 
 /** What differs between two or more runs. */

@@ -15,7 +15,7 @@ import { sortRows } from "./model/row";
 import { RunsTable } from "./RunsTable";
 import { type RunsSearch, type RunsView, VIEWS } from "./search";
 import { plainName } from "./teams";
-import { useNames, type ViewProps } from "./view";
+import { MOST_COMPARED, useNames, type ViewProps } from "./view";
 
 const route = getRouteApi("/experiments/$experiment");
 const ParallelView = lazy(() => import("./ParallelView"));
@@ -94,13 +94,26 @@ export default function ExperimentPage() {
       badge={experiment && <About experiment={experiment} team={team} />}
       actions={experiment && <Actions experiment={experiment} name={name} team={team} />}
       fill
-      command={berth("runs", {
-        "--experiment": experiment ? name : id,
-        "--team": team,
-        "--filter": filter,
-        "--sort": sortFlag(search.sort),
-        "--columns": search.cols && ["run_id", "name", ...search.cols.map(cliColumn)],
-      })}
+      command={
+        view === "compare" && chosen.length > 1
+          ? berth(
+              `runs compare ${chosen
+                .slice(0, MOST_COMPARED)
+                .map((r) => r.id)
+                .join(" ")}`,
+              {
+                "--team": team,
+                "--all": search.same,
+              },
+            )
+          : berth("runs", {
+              "--experiment": experiment ? name : id,
+              "--team": team,
+              "--filter": filter,
+              "--sort": sortFlag(search.sort),
+              "--columns": search.cols && ["run_id", "name", ...search.cols.map(cliColumn)],
+            })
+      }
       toolbar={
         <>
           <FilterField

@@ -5,6 +5,9 @@ import type { RunsSearch } from "./search";
 /** In the address and in a chart. */
 export const MOST_CHOSEN = 100;
 
+/** A wider table is not read; `berth runs compare` takes as many. */
+export const MOST_COMPARED = 20;
+
 /** What the views of runs have in common. */
 export interface ViewProps {
   rows: readonly Row[];

@@ -80,7 +80,7 @@ export function RunActions({ parts: { row, team } }: { parts: RunParts }) {
         verb="Delete the run"
         onConfirm={() => change.mutateAsync({ do: "delete", run })}
       >
-        Lists leave it out until somebody restores it. Its artifacts stay.
+        Lists leave it out. It can be restored until the server removes it for good.
       </Confirm>
     </>
   );

@@ -13,6 +13,7 @@ import {
   Note,
   Page,
   StateBadge,
+  shell,
   Tabs,
 } from "@/design";
 import { rowOf, statusOf } from "../experiments/model/row";
@@ -106,12 +107,7 @@ export default function RunPage() {
       command={
         parts && tab === "artifacts"
           ? curlOf(parts.root, search)
-          : berth("runs", {
-              "--experiment": run?.info.experiment_id,
-              "--team": parts?.team,
-              "--filter": `run_id = '${id}'`,
-              "-o json": true,
-            })
+          : berth(`runs show ${shell(id)}`, { "--team": parts?.team })
       }
     >
       {query.error !== null && run && (
@@ -122,7 +118,8 @@ export default function RunPage() {
       {run?.info.lifecycle_stage === "deleted" && (
         <div className="px-4 pb-2">
           <Note tone="warn">
-            This run is deleted. Lists leave it out until somebody restores it.
+            This run is deleted. Lists leave it out. It can be restored until the server removes it
+            for good.
           </Note>
         </div>
       )}
