@@ -252,7 +252,9 @@ function draw(c: CanvasRenderingContext2D, d: Drawing): void {
   });
   const from = points[0]?.at ?? 0;
   const to = (points[points.length - 1]?.at ?? 0) + d.step;
-  const ticks = timeTicks(from, to, Math.max(2, Math.floor(box.w / 64)));
+  // At most one for each column: a column of a day has no hours.
+  const most = Math.min(points.length, Math.max(2, Math.floor(box.w / 64)));
+  const ticks = timeTicks(from, to, most);
   c.textAlign = "center";
   c.fillStyle = ink.textMuted;
   for (const at of ticks.at) {
