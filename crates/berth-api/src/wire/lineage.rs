@@ -30,6 +30,7 @@ pub struct LineageQuery {
     /// The team; by default your default team.
     pub team: Option<String>,
     /// By default both.
+    #[param(inline)]
     pub way: LineageWay,
     /// The maximum number of nodes; the default and the limit are 2000.
     pub limit: Option<u32>,

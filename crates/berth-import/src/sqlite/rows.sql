@@ -5,8 +5,8 @@ INSERT INTO runs VALUES ('r1', 'first', 'LOCAL', '', '', 'kim', 'FINISHED', 5, 9
 INSERT INTO runs VALUES ('r2', '', 'LOCAL', '', '', NULL, 'RUNNING', 6, NULL, '', 'deleted', 'mlflow-artifacts:/1/r2/artifacts', 1, 7);
 INSERT INTO params VALUES ('lr', '0.1', 'r1');
 INSERT INTO tags VALUES ('note', 'a', 'r1'), ('mlflow.runName', 'named by its tag', 'r2');
-INSERT INTO metrics VALUES ('loss', 0.5, 1, 'r1', 0, 0), ('loss', 0, 2, 'r1', 1, 1), ('loss', 1.7976931348623157e308, 3, 'r1', 1, 0);
-INSERT INTO latest_metrics VALUES ('loss', 0, 2, 1, 1, 'r1');
+INSERT INTO metrics VALUES ('loss', 0.5, 1, 'r1', 0, 0), ('loss', 0, 2, 'r1', 1, 1), ('loss', 1.7976931348623157e308, 3, 'r1', 1, 0), ('acc', 0.5, 9, 'r1', 1, 0);
+INSERT INTO latest_metrics VALUES ('loss', 0, 2, 1, 1, 'r1'), ('acc', 0.5, 9, 1, 0, 'r1');
 INSERT INTO datasets VALUES ('d1', 1, 'set', 'abc', 'local', '{}', '{"a": 1}', NULL);
 INSERT INTO inputs VALUES ('i1', 'DATASET', 'd1', 'RUN', 'r1', 0), ('i2', 'RUN_OUTPUT', 'r1', 'MODEL_OUTPUT', 'm-1', 7), ('i3', 'RUN_INPUT', 'r2', 'MODEL_INPUT', 'm-1', 0);
 INSERT INTO input_tags VALUES ('i1', 'mlflow.data.context', 'training');

@@ -20,8 +20,8 @@ pub struct Used {
     pub gpu_use: Option<f64>,
 }
 
-/// The figures of `berth describe`, `berth cost` and `berth figures`. Reads the figures of GPUs from the
-/// database, so only for ended jobs.
+/// The same figures as in `berth describe`, `berth cost` and `berth metrics`. Those of GPUs come from
+/// the database, so only ended jobs have them.
 #[expect(clippy::cast_precision_loss, reason = "metrics are floats")]
 pub async fn used(service: &Service, facts: &Facts) -> std::result::Result<Used, Fault> {
     let Some(job) = facts.job else { return Ok(Used::default()) };

@@ -79,7 +79,7 @@ fn the_run_of_a_job_shows_how_it_went_what_it_cost_and_what_it_ran_on() {
     for (key, wanted) in [
         ("berth.attempts", "1"),
         ("berth.end", "done"),
-        ("berth.gpus", "1xL4"),
+        ("berth.gpus", "1xL4-24GB"),
         ("berth.leases", "1"),
         ("mlflow.source.type", "JOB"),
         ("mlflow.source.name", "bash -c sleep 1"),
@@ -201,7 +201,7 @@ fn a_script_logs_to_the_run_of_its_job_in_the_experiment_that_it_chooses() {
     let printed = server.run_ok(&["logs", &job]);
     assert_eq!(server.job(&job)["state"], "done", "{printed}");
     let run = until_status(server, &job, "FINISHED");
-    assert_eq!(experiment_of(server, &run), "digits");
+    assert_eq!(experiment_of(server, &run), "vision/digits");
     assert_eq!(metric(&run, "loss"), Some(0.5));
     assert_eq!(value(&run, "params", "lr"), Some("1e-4"), "the first value stays");
     assert_eq!(value(&run, "tags", "berth.changed.lr"), Some("0.5"));
