@@ -1,4 +1,4 @@
-//! What can go wrong, with where it did.
+//! Errors, with their context.
 
 use berth_api::Code;
 use berth_api::client;
@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The place is not what it was taken for.
+    /// The place is not a valid source or target.
     #[error("{place}: {why}")]
     NotASource { place: String, why: String },
     #[error("{doing} at {url}")]
@@ -33,16 +33,16 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// What was read makes no sense.
+    /// Malformed data at the source.
     #[error("{place}: {why}")]
     Odd { place: String, why: String },
-    /// The target takes no such thing.
+    /// The target cannot store this.
     #[error("{what}: {why}")]
     Refused { what: String, why: String },
-    /// What was asked for is not there.
+    /// The requested entity does not exist.
     #[error("{0}")]
     Absent(String),
-    /// There is something already, and `resume` was not asked for.
+    /// The target has runs of this source already, and `resume` is off.
     #[error("{0}")]
     Begun(String),
     #[error("stopped at the first problem, as --strict says: {0}")]
@@ -66,12 +66,12 @@ impl Error {
         }
     }
 
-    /// The target refused this very thing, and would take others.
+    /// The target refused this entity, but may accept others.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Error::Refused { .. }) || self.code() == Some(Code::BadRequest)
     }
 
-    /// It concerns one thing: others may still be moved.
+    /// The error concerns one entity; the rest can continue.
     pub fn is_of_one_thing(&self) -> bool {
         matches!(self, Error::Odd { .. } | Error::File { .. })
             || self.is_refusal()
@@ -82,14 +82,14 @@ impl Error {
         self.code() == Some(Code::Exists)
     }
 
-    /// There is no such thing, or no such route: older servers lack some.
+    /// The entity or the route does not exist. Older servers lack some routes.
     pub fn is_absent(&self) -> bool {
         let no_route = matches!(self, Error::Server { source, .. }
             if matches!(**source, client::Error::Status { status: 404 | 405, .. }));
         no_route || matches!(self, Error::Absent(_)) || self.code() == Some(Code::NotFound)
     }
 
-    /// The same request may do better in a moment.
+    /// A retry may succeed.
     pub fn passes(&self) -> bool {
         match self {
             Error::Server { source, .. } => {
@@ -104,7 +104,7 @@ impl Error {
         }
     }
 
-    /// With everything that caused it, on one line.
+    /// The error and its causes, on one line.
     pub fn whole(&self) -> String {
         let mut text = self.to_string();
         let mut next = std::error::Error::source(self);

@@ -1,10 +1,10 @@
-//! Moves what is tracked from one place to another: experiments, runs, models and their files.
+//! Moves experiments, runs, models and their files from one place to another.
 //!
-//! A place is a server that speaks MLflow's API, MLflow's SQLite database or its folder of files. Each
-//! is a [`Source`]; those that can be written are a [`Sink`] too, and so can be read back and compared.
-//! This crate has no rights of its own: into Berth it writes as any client does. It keeps no journal.
-//! What has come from where stands in tags at the target, so an import that was cut off goes on where
-//! it stopped, also on another machine.
+//! A place is a server with MLflow's API, MLflow's SQLite database or its folder of files. Each is a
+//! [`Source`]; writable places are also a [`Sink`], so that Berth can read them back and compare.
+//! This crate has no rights of its own: it writes into Berth like any client. It keeps no journal. Tags at
+//! the target record the origin of each entity, so an interrupted import can resume, even on another
+//! machine.
 
 pub mod check;
 pub mod copy;

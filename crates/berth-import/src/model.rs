@@ -1,18 +1,18 @@
-//! What is moved, as both sides know it.
+//! The common model of both sides.
 
 use futures_util::stream::BoxStream;
 use std::io;
 
 pub type Pairs = Vec<(String, String)>;
 
-/// Whose files are at a place.
+/// The owner of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     Run(String),
     Model(String),
 }
 
-/// Where files are.
+/// The location of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub uri: String,
@@ -26,7 +26,7 @@ pub struct Experiment {
     pub deleted: bool,
     pub created: Option<i64>,
     pub tags: Pairs,
-    /// Where its files are, or the folder that it is in.
+    /// The location of its files, or its folder.
     pub location: String,
 }
 
@@ -47,9 +47,9 @@ pub struct Run {
     /// Names of metrics.
     pub metrics: Vec<String>,
     pub datasets: Vec<Dataset>,
-    /// Logged models that it has read.
+    /// Logged models that it reads.
     pub reads: Vec<String>,
-    /// Logged models that it has made, with the step.
+    /// Logged models that it creates, with the step.
     pub makes: Vec<(String, i64)>,
     pub place: Place,
 }
@@ -71,8 +71,8 @@ pub struct Dataset {
     pub tags: Pairs,
 }
 
-/// One value of a metric. Servers keep the largest number in place of what has no end, and only one
-/// zero; so does this, so that the same point is the same on both sides.
+/// One value of a metric. Like the servers, it stores the largest number instead of infinity, and zero
+/// instead of negative zero, so that equal points compare as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point {
     pub step: i64,
@@ -158,14 +158,14 @@ pub struct Version {
     pub tags: Pairs,
 }
 
-/// A file below a place.
+/// A file of an owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileInfo {
     pub path: String,
     pub bytes: u64,
 }
 
-/// The bytes of a file, as they come.
+/// The streamed bytes of a file.
 pub struct Content {
     pub bytes: Option<u64>,
     pub pieces: BoxStream<'static, io::Result<Vec<u8>>>,

@@ -1,20 +1,20 @@
-//! What was moved, what could not be, and what differs.
+//! The report: what was moved, problems and differences.
 
 use crate::error::{Error, Result};
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Problems that a report names. More are counted.
+/// The maximum number of problems in a report. It only counts further ones.
 const MOST_NAMED: usize = 1000;
 
-/// Something that was left out.
+/// A skipped entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     pub what: String,
     pub why: String,
 }
 
-/// Problems, as they are found.
+/// Collects problems.
 #[derive(Debug, Default)]
 pub struct Problems {
     found: Mutex<(Vec<Problem>, u64)>,
@@ -24,7 +24,7 @@ impl Problems {
     pub fn add(&self, what: impl Into<String>, why: impl Into<String>) {
         let problem = Problem { what: what.into(), why: why.into() };
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        // A place that is read twice, to compare it, has its problems twice.
+        // The comparison reads the place a second time and finds the same problems again, so skip duplicates.
         if found.0.contains(&problem) {
             return;
         }
@@ -38,7 +38,7 @@ impl Problems {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Fails if there is one and none is taken.
+    /// Fails at the first problem with `--strict`.
     pub fn must_be_none(&self, strict: bool) -> Result<()> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         match found.0.first().filter(|_| strict) {
@@ -48,7 +48,7 @@ impl Problems {
     }
 }
 
-/// How much there is of something.
+/// Counts of entities.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     pub runs: u64,
@@ -59,11 +59,11 @@ pub struct Totals {
     pub logged_models: u64,
     pub files: u64,
     pub bytes: u64,
-    /// Over everything above, in an order of its own.
+    /// A sum over all of the above.
     pub sha256: String,
 }
 
-/// What is not the same on both sides.
+/// A difference between both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     pub what: String,
@@ -79,10 +79,10 @@ pub struct ExperimentReport {
     pub name: String,
     pub target: String,
     pub runs: u64,
-    /// Runs that were there from an earlier time.
+    /// Runs from an earlier import.
     pub runs_before: u64,
     pub logged_models: u64,
-    /// Nothing if nothing was compared.
+    /// `None` without a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_source: Option<Totals>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct ExperimentReport {
 pub struct ModelsReport {
     pub models: u64,
     pub versions: u64,
-    /// Versions that were there from an earlier time.
+    /// Versions from an earlier import.
     pub versions_before: u64,
     pub aliases: u64,
 }
@@ -102,7 +102,7 @@ pub struct ModelsReport {
 pub struct Report {
     pub source: String,
     pub target: String,
-    /// Nothing was written.
+    /// A dry run, which writes nothing.
     pub dry_run: bool,
     pub experiments: Vec<ExperimentReport>,
     pub registered: ModelsReport,
@@ -110,7 +110,7 @@ pub struct Report {
     pub problem_count: u64,
     pub differences: Vec<Difference>,
     pub difference_count: u64,
-    /// Whether all that the source has is at the target, as far as it was looked at.
+    /// Whether the target has everything, according to the comparison.
     pub complete: bool,
 }
 

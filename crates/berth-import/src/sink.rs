@@ -1,4 +1,4 @@
-//! What can be written, and read back.
+//! The trait of writable places.
 
 use crate::model::{
     Content, Dataset, Experiment, LoggedModel, Metric, ModelMetric, Pairs, Place, RegisteredModel,
@@ -24,7 +24,7 @@ pub struct NewRun<'a> {
 
 pub struct NewVersion<'a> {
     pub model: &'a str,
-    /// The number that it has at the source.
+    /// The number at the source.
     pub version: u64,
     pub source: &'a str,
     pub run: Option<&'a str>,
@@ -34,7 +34,7 @@ pub struct NewVersion<'a> {
     pub tags: Pairs,
 }
 
-/// Longer texts are cut by the target.
+/// The target truncates longer texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cuts {
     pub param: usize,
@@ -46,7 +46,7 @@ impl Cuts {
     pub const NONE: Cuts = Cuts { param: usize::MAX, tag: usize::MAX, name: usize::MAX };
 }
 
-/// A place that takes what another has. Everything may be sent twice, and is there once.
+/// A writable place. All its writes are idempotent.
 pub trait Sink: Source {
     fn cuts(&self) -> Cuts;
 
@@ -60,7 +60,7 @@ pub trait Sink: Source {
     fn delete_experiment<'a>(&'a self, of: &'a Experiment) -> Fut<'a, ()>;
 
     fn create_run<'a>(&'a self, of: &'a Experiment, new: NewRun<'a>) -> Fut<'a, Target>;
-    /// Before the points of a run are sent, which may be there in part.
+    /// Called before sending the points of a run, which the target may have in part.
     fn begin_points<'a>(&'a self, _run: &'a Target) -> Fut<'a, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -77,7 +77,7 @@ pub trait Sink: Source {
     fn end_run<'a>(&'a self, run: &'a Target, status: &'a str, end: Option<i64>) -> Fut<'a, ()>;
     fn delete_run<'a>(&'a self, run: &'a Target) -> Fut<'a, ()>;
 
-    /// Makes a logged model from one of the source. Its run and tags are those of the target.
+    /// Creates a logged model. Its run and tags already refer to the target.
     fn create_logged_model<'a>(
         &'a self,
         of: &'a Experiment,
@@ -104,12 +104,12 @@ pub trait Sink: Source {
         model: &'a RegisteredModel,
         tags: Pairs,
     ) -> Fut<'a, ()>;
-    /// Makes a version with the number that it had, where that is still free.
+    /// Creates a version with its original number, if that is free.
     fn create_version<'a>(&'a self, new: NewVersion<'a>) -> Fut<'a, u64>;
     fn set_stage<'a>(&'a self, model: &'a str, version: u64, stage: &'a str) -> Fut<'a, ()>;
     fn set_alias<'a>(&'a self, model: &'a str, alias: &'a str, version: u64) -> Fut<'a, ()>;
 
-    /// Writes a file whole. `open` gives it anew for each try.
+    /// Writes a whole file. `open` reopens it for each attempt.
     fn put<'a>(
         &'a self,
         place: &'a Place,

@@ -1,9 +1,9 @@
-//! Sums of what was read. Two places give the same things in different orders, so a sum over many
-//! things is the sum of their sums, lane by lane: it needs no memory for the things themselves.
+//! Checksums. Two places return entities in different orders, so the sum of a set adds the sums of its
+//! members, lane by lane. This needs no memory for the members.
 
 use ring::digest::{Context, SHA256};
 
-/// The sum of a set, whatever the order of its members.
+/// The sum of a set, independent of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetSum {
     lanes: [u64; 4],
@@ -19,7 +19,7 @@ impl SetSum {
         self.count += 1;
     }
 
-    /// Adds the sum of a member's parts.
+    /// Adds a member, given by its parts.
     pub fn put(&mut self, parts: &[&[u8]]) {
         self.add(&sum_of(parts));
     }
@@ -33,7 +33,7 @@ impl SetSum {
     }
 }
 
-/// The SHA-256 sum of parts. Their lengths are in it, so that they cannot be cut elsewhere.
+/// The SHA-256 sum of parts. It includes their lengths, so that other splits have other sums.
 pub fn sum_of(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for part in parts {
@@ -48,7 +48,7 @@ fn bytes_of(context: Context) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// The sum of a file, as every other program gives it.
+/// The plain SHA-256 sum of a file.
 pub struct FileSum(Context);
 
 impl Default for FileSum {

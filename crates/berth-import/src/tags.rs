@@ -1,10 +1,10 @@
-//! The tags by which a target knows what it has from where. They are left out of comparisons.
+//! The tags with the origin of each entity. Comparisons ignore them.
 
 /// Of a run: its id at the source.
 pub const RUN: &str = "berth.import.run";
-/// Of a run: how far it is. See [`state`].
+/// Of a run: its state. See [`state`].
 pub const STATE: &str = "berth.import.state";
-/// Of an experiment, run or model: where it is from.
+/// Of an experiment, run or model: its source.
 pub const SOURCE: &str = "berth.import.source";
 /// Of an experiment: its id at the source.
 pub const EXPERIMENT: &str = "berth.import.experiment";
@@ -14,9 +14,9 @@ pub const MODEL: &str = "berth.import.model";
 pub const REGISTERED: &str = "berth.import.registered";
 /// Of a version: its number at the source.
 pub const VERSION: &str = "berth.import.version";
-/// Of a version: where its files were.
+/// Of a version: the original location of its files.
 pub const FILES: &str = "berth.import.files";
-/// When it was made and by which user, where the target says something else.
+/// The original creation time and user, if the target has others.
 pub const CREATED: &str = "berth.import.created";
 pub const USER: &str = "berth.import.user";
 
@@ -24,14 +24,14 @@ pub fn is_own(key: &str) -> bool {
     key.starts_with("berth.import.")
 }
 
-/// The name of a run, which clients keep as a tag too.
+/// The name of a run, which clients also store as a tag.
 pub const RUN_NAME: &str = "mlflow.runName";
-/// The one tag that names another run.
+/// The tag that refers to another run.
 pub const PARENT: &str = "mlflow.parentRunId";
-/// A registered model with this tag is a prompt, which searches hide.
+/// The tag of prompts, which searches hide.
 pub const IS_PROMPT: &str = "mlflow.prompt.is_prompt";
 
-/// How far a run is: its data is there, or all of it is.
+/// The state of a copied run: its data is complete, or everything is.
 pub mod state {
     pub fn data(print: &str) -> String {
         format!("data:{print}")

@@ -1,5 +1,5 @@
-//! Compares what is at the target with the source. Both sides are read anew and summed up alike, so
-//! that nothing rests on what was thought to have been written.
+//! Compares the target with the source. It reads both sides again and computes the same sums over both,
+//! so the result does not depend on what the copy assumed.
 
 mod models;
 mod registry;
@@ -49,7 +49,7 @@ fn experiment(pair: &Pair, there: Option<&Experiment>, report: &mut Report) {
     }
 }
 
-/// A part of a thing: how many, and their sum.
+/// A part of an entity: a count and a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub name: &'static str,
@@ -63,7 +63,7 @@ impl Part {
     }
 }
 
-/// Tells of each part that is not the same.
+/// Reports each part that differs.
 pub fn parts(what: &str, source: &[Part], target: &[Part], report: &mut Report) {
     for (source, target) in source.iter().zip(target).filter(|(source, target)| source != target) {
         report.differs(Difference {

@@ -51,7 +51,7 @@ impl Copy<'_> {
     fn model_as_at_target(&self, mut model: LoggedModel) -> LoggedModel {
         let map = self.map.borrow();
         model.run = model.run.and_then(|run| map.run(&run).map(str::to_owned));
-        // A metric whose run was not moved was told as a problem.
+        // The copy has already reported metrics of missing runs as problems.
         model.metrics.retain_mut(|metric| match map.run(&metric.run) {
             Some(run) => {
                 run.clone_into(&mut metric.run);

@@ -12,7 +12,7 @@ use crate::tags;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 
-/// What one side has of an experiment.
+/// One side of an experiment.
 #[derive(Default)]
 pub struct Side {
     totals: Totals,
@@ -57,7 +57,7 @@ const DATASETS: &str = "data sets";
 const MODELS: &str = "models read and made";
 pub const FILES: &str = "files";
 
-/// A thing in parts.
+/// An entity, split into parts.
 #[derive(Debug, Clone)]
 pub struct Summed {
     /// Its id at the source.
@@ -124,7 +124,7 @@ impl Copy<'_> {
         let mut pages = self.sink.runs(there);
         while let Some(page) = pages.next().await {
             let page = page?;
-            // Others may have runs there too.
+            // The experiment may have runs from other clients.
             let known = page.iter().filter_map(|run| {
                 let id = tags::value(&run.tags, tags::RUN)?;
                 expected.contains_key(id).then(|| (run, id.to_owned()))
@@ -148,7 +148,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// A run of the source as it has to be at the target: with the target's ids.
+    /// The expected run at the target: the run of the source, with the target's ids.
     fn as_at_target(&self, mut run: Run, deleted: bool) -> Run {
         let map = self.map.borrow();
         let model = |id: &String| map.model(id).map(str::to_owned);
@@ -169,7 +169,7 @@ impl Copy<'_> {
         let Cuts { param, tag, name } = self.sink.cuts();
         let stage = if run.deleted { "deleted" } else { "active" };
         let times = format!("{:?} {:?}", run.start.unwrap_or(0), run.end);
-        // Where the source names no run and no start, the target invents one.
+        // The target generates names and start times that the source lacks.
         let shown = if run.name.is_empty() { "" } else { cut(&run.name, name) };
         let goes = |key: &str| !tags::is_own(key) && key != tags::RUN_NAME;
         let (files, bytes) = self.sum_files(at, &run.place, &format!("run {id}")).await?;

@@ -1,4 +1,4 @@
-//! What a run says of other things, once those are there, and that it is whole.
+//! Writes the references of runs to other entities, and marks the runs as complete.
 
 use super::Copy;
 use super::runs::Pending;
@@ -10,7 +10,7 @@ impl Copy<'_> {
         let what = || format!("models of run {}", one.id);
         let (reads, makes, parent) = {
             let map = self.map.borrow();
-            // A model that is deleted at the source is not there to be named.
+            // A deleted model does not exist at the target, so skip the reference.
             let model = |id: &String| map.model(id).map(str::to_owned);
             let reads: Vec<String> = one.reads.iter().filter_map(model).collect();
             let makes: Vec<(String, i64)> = one

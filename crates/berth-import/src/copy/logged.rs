@@ -8,11 +8,11 @@ use crate::tags;
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
-/// Metrics of one request.
+/// The maximum number of metrics in one request.
 const METRICS: usize = 1000;
 
 impl Copy<'_> {
-    /// How many were made.
+    /// The number of new models.
     pub(super) async fn copy_logged_models(&self, pair: &Pair) -> Result<u64> {
         let Some(to) = pair.open() else { return Ok(0) };
         let mut made = 0;

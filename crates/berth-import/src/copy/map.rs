@@ -1,4 +1,4 @@
-//! What has become of what: ids of the source, and those of the target.
+//! Maps ids of the source to ids of the target.
 
 use crate::model::{LoggedModel, Place, Run};
 use crate::sink::Target;
@@ -6,7 +6,7 @@ use crate::sums::sum_of;
 use crate::tags::{self, state};
 use std::collections::BTreeMap;
 
-/// A run that is at the target.
+/// A run at the target.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub target: Target,
@@ -16,7 +16,7 @@ pub struct Known {
     pub same_source: bool,
 }
 
-/// A logged model that is at the target.
+/// A logged model at the target.
 #[derive(Debug, Clone)]
 pub struct KnownModel {
     pub id: String,
@@ -31,7 +31,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// Notes a run of the target, if it was moved there.
+    /// Adds a run of the target, if an import has moved it.
     pub fn note_run(&mut self, run: &Run, source: &str) {
         if let Some(from) = tags::value(&run.tags, tags::RUN) {
             let known = Known {
@@ -65,8 +65,8 @@ impl Map {
     }
 }
 
-/// What tells whether a run has changed since it was moved. One that has not ended may get more
-/// points at any time, and is always looked at again.
+/// A fingerprint to detect changes since the import. Runs that have not ended have none, because they may
+/// get more points at any time.
 pub fn print(run: &Run) -> Option<String> {
     if !run.is_over() {
         return None;
@@ -83,7 +83,7 @@ pub fn print(run: &Run) -> Option<String> {
     Some(hex::encode(&sum_of(&[said.as_bytes()])[..8]))
 }
 
-/// How far a known run is.
+/// The state of a known run.
 pub fn progress(known: &Known, print: Option<&str>) -> (bool, bool) {
     let Some(print) = print else { return (false, false) };
     let is_done = known.state == state::done(print);

@@ -1,7 +1,7 @@
 //! Moves everything from a source to a sink.
 //!
-//! First the data of runs, then logged models, then what names either of them: so every id that is
-//! written is one of the target. A run says by a tag how far it is, and nothing is moved twice.
+//! First the data of runs, then logged models, then references to both, so that every written id is one of
+//! the target. A tag of each run has its state, so that nothing is moved twice.
 
 mod finish;
 mod logged;
@@ -24,36 +24,36 @@ use crate::sink::Sink;
 use crate::source::Source;
 use std::cell::RefCell;
 
-/// What is compared at the end.
+/// What to compare at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checked {
-    /// Everything, the bytes of files too.
+    /// Everything, including the bytes of files.
     Full,
-    /// Everything, and of files only their sizes.
+    /// Everything, but only the sizes of files.
     Sizes,
     Nothing,
 }
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Only these experiments, if there are any.
+    /// Only these experiments, if not empty.
     pub experiments: Vec<String>,
-    /// Only these registered models; all of them if nothing is said and no experiment is named.
+    /// Only these registered models. If this and the experiments are empty, all models.
     pub models: Vec<String>,
-    /// What stands before the names of experiments and models at the target.
+    /// The prefix of names of experiments and models at the target.
     pub prefix: String,
-    /// Goes on with an import that was begun.
+    /// Resumes an earlier import.
     pub resume: bool,
     pub dry_run: bool,
     /// Stops at the first problem.
     pub strict: bool,
-    /// Runs at once.
+    /// The number of runs to copy concurrently.
     pub at_once: usize,
     pub checked: Checked,
 }
 
 impl Options {
-    /// Whether a registered model is wanted.
+    /// Whether to copy a registered model.
     pub(crate) fn wants_model(&self, name: &str) -> bool {
         match self.models.is_empty() {
             true => self.experiments.is_empty(),
@@ -62,21 +62,21 @@ impl Options {
     }
 }
 
-/// Who looks on.
+/// The observer of the progress.
 pub trait Watch {
-    /// What is done from now on, and how much of it there is, if that is known.
+    /// Begins a step, with its size if known.
     fn begin(&self, what: &str, total: Option<u64>);
     fn advance(&self, by: u64);
 }
 
-/// One import or export under way.
+/// An import or export in progress.
 pub struct Copy<'a> {
     pub source: &'a dyn Source,
     pub sink: &'a dyn Sink,
     pub options: &'a Options,
     pub problems: &'a Problems,
     pub watch: &'a dyn Watch,
-    /// What has become of what.
+    /// The map of ids.
     pub map: RefCell<Map>,
 }
 
@@ -128,7 +128,7 @@ impl Copy<'_> {
         Ok(report)
     }
 
-    /// Has a problem of one thing noted, so that the rest goes on. Others end it all.
+    /// Records a problem of one entity and continues. Returns all other errors.
     pub(crate) fn note<T>(
         &self,
         what: impl FnOnce() -> String,

@@ -1,4 +1,4 @@
-//! Which experiments there are, and what of them is at the target already.
+//! Finds the experiments of the source, and what the target already has of them.
 
 use super::Copy;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::tags;
 use futures_util::{StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 
-/// An experiment of the source, and the one that it becomes.
+/// An experiment of the source and its counterpart.
 pub struct Pair {
     pub from: Experiment,
     pub name: String,
@@ -16,7 +16,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Where its runs may be written.
+    /// The experiment at the target.
     pub fn open(&self) -> Option<&Experiment> {
         self.to.as_ref().filter(|to| !to.deleted)
     }
@@ -56,7 +56,7 @@ impl Copy<'_> {
         Ok(pairs)
     }
 
-    /// Notes what was moved into an experiment before.
+    /// Loads what earlier imports moved into an experiment.
     async fn look_at(&self, to: &Experiment) -> Result<()> {
         let mut runs = self.sink.runs(to);
         while let Some(page) = runs.next().await {
@@ -87,7 +87,7 @@ impl Copy<'_> {
         Err(Error::Begun(said))
     }
 
-    /// What would be moved.
+    /// Counts what an import would move.
     pub(super) async fn count(&self, pairs: &[Pair], report: &mut Report) -> Result<()> {
         for pair in pairs {
             let mut of = self.report_of(pair);
@@ -138,7 +138,7 @@ impl Copy<'_> {
                 continue;
             }
             for tag in pair.from.tags.iter().filter(|(key, _)| !tags::is_own(key)) {
-                // Of an experiment that was there, what its own people wrote stays.
+                // Keep the tags of an existing experiment.
                 if tags::value(&to.tags, &tag.0).is_some() {
                     continue;
                 }
@@ -160,7 +160,7 @@ impl Copy<'_> {
         tags
     }
 
-    /// An experiment that is deleted takes no runs, so this comes last.
+    /// A deleted experiment takes no runs, so delete it last.
     pub(super) async fn delete_experiments(&self, pairs: &[Pair]) -> Result<()> {
         for pair in pairs.iter().filter(|pair| pair.from.deleted) {
             if let Some(to) = pair.open() {

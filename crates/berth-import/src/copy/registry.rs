@@ -9,14 +9,14 @@ use crate::tags;
 use futures_util::{StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 
-/// Versions that were copied from versions that were copied, at most.
+/// The maximum length of a chain of copied versions.
 const LONGEST_CHAIN: usize = 16;
 
-/// Where the files of a version are at the target.
+/// The source of a version at the target.
 struct Files {
     source: String,
     logged_model: Option<String>,
-    /// They could not be found.
+    /// The files are missing.
     are_lost: bool,
 }
 
@@ -164,7 +164,7 @@ impl Copy<'_> {
             if let Some(found) = self.moved(&of) {
                 return Ok(found);
             }
-            // A version that was copied has the files of the other.
+            // A copied version has the files of its original.
             let Some((name, number)) =
                 of.source.strip_prefix("models:/").and_then(|rest| rest.split_once('/'))
             else {
@@ -177,7 +177,7 @@ impl Copy<'_> {
                 None => break,
             }
         }
-        // What is in a bucket stays there. A path of another machine means nothing here.
+        // Keep a URI of a bucket. A path of another machine is not valid here.
         let source = &version.source;
         let is_elsewhere = source.contains("://")
             && !["file:", "mlflow-artifacts:"].iter().any(|start| source.starts_with(start))
@@ -192,7 +192,7 @@ impl Copy<'_> {
         })
     }
 
-    /// The address of what a version was made from, if that was moved.
+    /// The URI of the source of a version, if the import has moved it.
     fn moved(&self, version: &Version) -> Option<Files> {
         let map = self.map.borrow();
         let source = &version.source;

@@ -1,4 +1,4 @@
-//! Runs, with everything that names no other thing.
+//! Runs, without their references to other entities.
 
 use super::map::{Known, print, progress};
 use super::send::{batches, cut, cut_all};
@@ -10,10 +10,10 @@ use crate::sink::{NewRun, Target};
 use crate::tags::{self, state};
 use futures_util::{StreamExt, stream};
 
-/// Points of one request.
+/// The maximum number of points in one request.
 const POINTS: usize = 1000;
 
-/// A run whose data is at the target, and that something is still to be said of.
+/// A copied run whose references are still missing.
 pub struct Pending {
     pub id: String,
     pub to: Target,
@@ -26,9 +26,9 @@ pub struct Pending {
 
 enum Done {
     New,
-    /// It was there, and was looked at again or not.
+    /// The target already had the run.
     Before,
-    /// It could not be moved.
+    /// The copy of the run failed.
     Left,
 }
 
@@ -74,7 +74,7 @@ impl Copy<'_> {
             return Ok((done, None));
         };
         if known.as_ref().is_some_and(|known| known.deleted) {
-            // The import deleted it when it was whole, or a user has deleted it since.
+            // The import deleted it after the copy, like the source, or a user has deleted it since.
             if !run.deleted {
                 self.problems.add(what(), "it was deleted at the target, and stays so");
             }
@@ -103,7 +103,7 @@ impl Copy<'_> {
             deleted: run.deleted,
         };
         let done = if is_new { Done::New } else { Done::Before };
-        // Most name nothing, or a run that is there: those need not wait for the rest.
+        // Most runs have no references, or only to finished runs, so complete them now.
         let parent = pending.parent.as_deref();
         let parent_is_there = parent.is_none_or(|id| self.map.borrow().run(id).is_some());
         if pending.reads.is_empty() && pending.makes.is_empty() && parent_is_there {
@@ -186,7 +186,7 @@ impl Copy<'_> {
     }
 }
 
-/// The tags of a run that go along as they are.
+/// The tags of a run to copy unchanged.
 fn tags_of(run: &Run) -> Pairs {
     let goes = |key: &str| !tags::is_own(key) && key != tags::PARENT && key != tags::RUN_NAME;
     run.tags.iter().filter(|(key, _)| goes(key)).cloned().collect()

@@ -1,4 +1,4 @@
-//! Sends many things at once, and finds those that the target refuses.
+//! Sends batches, and finds the entries that the target refuses.
 
 use super::Copy;
 use crate::error::Result;
@@ -6,12 +6,12 @@ use crate::model::{Pairs, Place};
 use crate::source::Fut;
 use std::collections::BTreeMap;
 
-/// Params or tags of one request, and their bytes.
+/// The maximum number of params or tags in one request, and their bytes.
 const PAIRS: usize = 100;
 const BYTES: usize = 200_000;
 
 impl Copy<'_> {
-    /// Sends things together. Where they are refused, it halves them until it knows which are.
+    /// Sends a batch. If the target refuses it, bisects to find the refused entries.
     pub(super) async fn send<'b, T, F>(
         &self,
         items: &'b [T],
@@ -34,7 +34,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// The files of a run or model. Those that are there with the same size are not sent again.
+    /// Copies the files of a run or model. Skips files that the target has with the same size.
     pub(super) async fn send_files(
         &self,
         owner: &str,
@@ -62,7 +62,7 @@ impl Copy<'_> {
     }
 }
 
-/// Pairs as they fit into one request each.
+/// Splits pairs into requests.
 pub fn batches(pairs: &[(String, String)]) -> Vec<&[(String, String)]> {
     let mut found = Vec::new();
     let mut rest = pairs;
@@ -79,7 +79,7 @@ pub fn batches(pairs: &[(String, String)]) -> Vec<&[(String, String)]> {
     found
 }
 
-/// The first letters of a text, as servers cut it.
+/// Truncates a text like the servers do.
 pub fn cut(text: &str, most: usize) -> &str {
     match text.char_indices().nth(most) {
         Some((at, _)) if text.len() > most => &text[..at],

@@ -1,4 +1,4 @@
-//! Whole moves, from folder to folder.
+//! Complete imports, from folder to folder.
 
 use super::*;
 use crate::error::Error;
@@ -47,7 +47,7 @@ async fn run_in(store: &FileStore, of: &crate::Experiment, id: &str) -> Target {
     run
 }
 
-/// An experiment with a parent, a child that stands before it, a deleted run and a model.
+/// An experiment with a parent, a child that comes before it, a deleted run and a model.
 async fn filled(folder: &Path) -> FileStore {
     let problems = Rc::new(Problems::default());
     let store = FileStore::create(folder, false, problems).unwrap();
@@ -131,7 +131,7 @@ async fn what_was_moved_is_moved_again_only_if_that_is_asked_for_and_then_not_tw
     moved(&from, &to, &options()).await.unwrap();
     let refused = moved(&from, &to, &options()).await.unwrap_err();
     assert!(matches!(refused, Error::Begun(_)), "{refused:?}");
-    // One that came later, and one that was cut off in the middle.
+    // A new run, and a run whose copy was interrupted.
     let digits = store.experiments().await.unwrap().remove(0);
     run_in(&store, &digits, "later").await;
     fs::remove_file(to.join("7/parent/tags").join(tags::STATE)).unwrap();
@@ -165,7 +165,7 @@ async fn a_difference_is_told_with_its_run_and_part() {
         ("run parent of experiment digits", "files"),
     ];
     assert!(told.len() == 2 && expect.iter().all(|one| told.contains(one)), "{told:?}");
-    // By its size alone the file is the same.
+    // The comparison of sizes finds no difference.
     let quick = Options { checked: Checked::Sizes, ..again };
     assert_eq!(moved(&from, &to, &quick).await.unwrap().difference_count, 1);
 }
@@ -182,7 +182,7 @@ async fn a_dry_run_counts_and_writes_nothing_and_names_that_are_not_there_are_to
     let wrong = Options { experiments: vec!["digit".to_owned()], ..options() };
     let said = moved(&from, &to, &wrong).await.unwrap_err().to_string();
     assert!(said.contains("there is no experiment `digit`") && said.contains("digits"), "{said}");
-    // With an experiment named, models stay behind unless they are named too.
+    // With an experiment, the import copies only models that are also given.
     let one = Options { experiments: vec!["digits".to_owned()], ..options() };
     let report = moved(&from, &to, &one).await.unwrap();
     assert!(report.complete && report.registered.versions == 0, "{report:#?}");

@@ -1,4 +1,4 @@
-//! Files and folders of this machine.
+//! Local files and folders.
 
 use crate::error::{Error, Result};
 use crate::model::{Content, FileInfo};
@@ -13,7 +13,7 @@ const PIECE: usize = 256 << 10;
 const DEEPEST: usize = 128;
 const MOST_FILES: usize = 1_000_000;
 
-/// The path of `file:///a/b`, `/a/b` or `./a/b`; nothing for what is elsewhere.
+/// The path of `file:///a/b`, `/a/b` or `./a/b`; `None` for other URIs.
 pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
     if let Some(rest) = uri.strip_prefix("file:") {
         let parsed = Url::parse(uri).ok().and_then(|url| url.to_file_path().ok());
@@ -32,8 +32,7 @@ pub fn uri_of_path(path: &Path) -> String {
     }
 }
 
-/// All files below a folder. Links to files are files; links to folders are left alone, as they may
-/// lead in a circle.
+/// All files below a folder. Follows links to files, but not links to folders, which may form a cycle.
 pub async fn files(folder: &Path) -> Result<Vec<FileInfo>> {
     let folder = folder.to_owned();
     blocking(move || {
@@ -46,7 +45,7 @@ pub async fn files(folder: &Path) -> Result<Vec<FileInfo>> {
     .await
 }
 
-/// Runs what waits for the disk beside everything else.
+/// Runs blocking file operations outside of the async threads.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -100,7 +99,7 @@ pub async fn open(path: &Path) -> Result<Content> {
     Ok(Content { bytes: Some(bytes), pieces: pieces.boxed() })
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 pub async fn write(path: &Path, content: Content) -> Result<()> {
     if let Some(folder) = path.parent() {
         tokio::fs::create_dir_all(folder).await.map_err(Error::file("making", folder))?;

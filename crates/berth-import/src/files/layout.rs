@@ -1,4 +1,4 @@
-//! Which folder has what.
+//! The layout of the folders.
 
 use crate::error::{Error, Result};
 use crate::model::Pairs;
@@ -17,13 +17,13 @@ pub const ALIASES: &str = "aliases";
 pub const DATASETS: &str = "datasets";
 pub const INPUTS: &str = "inputs";
 pub const OUTPUTS: &str = "outputs";
-/// Folders of an experiment that are no runs.
+/// Folders of an experiment that are not runs.
 pub const NO_RUNS: &[&str] = &[TAGS, DATASETS, "traces", MODELS];
 
 /// The longest param or tag that is read. Servers take far shorter ones.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// How deep the name of a metric, param or tag may be.
+/// The maximum depth of a metric, param or tag name.
 const DEEPEST: usize = 32;
 
 /// The folders in a folder, by name.
@@ -41,7 +41,7 @@ pub fn folders(inside: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The same, where there may be none.
+/// The same; empty if the folder does not exist.
 pub fn some_folders(inside: &Path) -> Result<Vec<PathBuf>> {
     if inside.is_dir() { folders(inside) } else { Ok(Vec::new()) }
 }
@@ -50,7 +50,7 @@ pub fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The files below a folder, each with its path from there: that is what it is called.
+/// The files below a folder. The relative path of each is its name.
 pub fn named_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     walk(folder, "", 0, &mut found)?;
@@ -81,7 +81,7 @@ fn walk(folder: &Path, above: &str, deep: usize, found: &mut Vec<(String, PathBu
     Ok(())
 }
 
-/// Texts that are kept in a file each.
+/// Reads texts that are stored in one file each.
 pub fn pairs(folder: &Path, mut problem: impl FnMut(&str, String)) -> Result<Pairs> {
     let mut found = Vec::new();
     for (name, path) in named_files(folder)? {
@@ -98,10 +98,10 @@ pub fn pairs(folder: &Path, mut problem: impl FnMut(&str, String)) -> Result<Pai
     Ok(found)
 }
 
-/// The longest name of a file.
+/// The maximum length of a file name.
 const LONGEST: usize = 255;
 
-/// The file that something of this name is kept in.
+/// The file for a name.
 pub fn file_of(folder: &Path, name: &str) -> Result<PathBuf> {
     let plain = |part: &str| {
         let is_name = !part.is_empty() && part != "." && part != "..";
@@ -117,8 +117,8 @@ fn refused(name: &str, why: &str) -> Error {
     Error::Refused { what: format!("`{name}`"), why: why.to_owned() }
 }
 
-/// The files of several names, if there can be all of them: `a` is a file, so `a/b` can be none.
-/// It is known before anything is written.
+/// The files for several names, unless they conflict: if `a` is a file, `a/b` cannot be one.
+/// The check comes before the first write.
 pub fn files_of<'a>(
     folder: &Path,
     names: impl Iterator<Item = &'a str>,

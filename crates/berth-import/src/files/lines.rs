@@ -7,15 +7,15 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Points of one page.
+/// The number of points in one page.
 const PAGE: usize = 10_000;
-/// Points of one metric that are remembered, so that one which stands there twice is given once.
-/// Beyond, only those that follow each other are recognised.
+/// The points of one metric to remember, to skip duplicates. Beyond this number, it recognises only
+/// adjacent duplicates.
 const REMEMBERED: usize = 2_000_000;
-/// A longer line is no point.
+/// The maximum length of a line.
 const LONGEST: u64 = 4096;
 
-/// `TIME VALUE STEP`, in old stores without the step, and at times with a data set behind.
+/// `TIME VALUE STEP`; old stores lack the step, and some lines end with a data set.
 pub fn point(line: &str) -> Result<Point, String> {
     let parts: Vec<&str> = line.split_whitespace().collect();
     let (time, value) = match parts[..] {
@@ -29,13 +29,13 @@ pub fn point(line: &str) -> Result<Point, String> {
     Ok(Point::new(step, timestamp, value))
 }
 
-/// `TIME VALUE STEP RUN`, and at times a data set.
+/// `TIME VALUE STEP RUN`, and sometimes a data set.
 pub fn model_metric(key: &str, line: &str) -> Result<ModelMetric, String> {
     let point = point(line)?;
     let parts: Vec<&str> = line.split_whitespace().collect();
     let run = parts.get(3).ok_or("expected the id of a run behind the step")?;
     let (name, digest) = match parts.len() {
-        // A name may have spaces in it, and the digest has none.
+        // The name may contain spaces, but the digest cannot.
         6.. => (parts[4..parts.len() - 1].join(" "), parts[parts.len() - 1].to_owned()),
         _ => (String::new(), String::new()),
     };
@@ -56,7 +56,7 @@ pub struct Points {
     seen: HashSet<Point>,
 }
 
-/// Points, and lines that are none.
+/// Points, and malformed lines.
 pub type Page = (Vec<Point>, Vec<(u64, String)>);
 
 impl Points {
@@ -66,7 +66,7 @@ impl Points {
         Ok(Points { path, lines, number: 0, last: None, seen: HashSet::new() })
     }
 
-    /// Nothing when the file is over.
+    /// `None` at the end of the file.
     pub fn page(&mut self) -> Result<Option<Page>> {
         let (mut points, mut bad) = (Vec::new(), Vec::new());
         let mut line = Vec::new();

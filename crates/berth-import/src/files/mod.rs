@@ -23,7 +23,7 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// One that is there.
+    /// An existing folder.
     pub fn open(root: &Path, problems: Rc<Problems>) -> Result<FileStore> {
         let place = || root.display().to_string();
         if !root.is_dir() {
@@ -41,12 +41,12 @@ impl FileStore {
         FileStore::at(root, problems)
     }
 
-    /// One that is there, or a new one. Nothing is written yet if that is not wanted.
+    /// An existing or new folder. A dry run does not create it.
     pub fn create(root: &Path, dry_run: bool, problems: Rc<Problems>) -> Result<FileStore> {
         let trash = root.join(layout::TRASH);
         let is_empty = std::fs::read_dir(root).map_or(true, |mut inside| inside.next().is_none());
         if !is_empty && !trash.is_dir() {
-            // What is in the folder would be mixed with runs.
+            // Refuse, because runs would mix with the other files in the folder.
             return FileStore::open(root, problems);
         }
         if dry_run && !root.is_dir() {

@@ -23,7 +23,7 @@ pub struct ModelMeta {
     pub lifecycle_stage: Value,
 }
 
-/// Nothing for one that is deleted.
+/// `None` for a deleted model.
 pub fn logged_model(folder: &Path, experiment: &Path) -> Result<Read<Option<LoggedModel>>> {
     let meta: ModelMeta = yaml::read(&folder.join(META))?;
     if yaml::text(&meta.lifecycle_stage) == "deleted" {

@@ -11,7 +11,7 @@ use crate::source::{Fut, Pages, Source};
 use futures_util::{StreamExt, stream};
 use std::path::{Path, PathBuf};
 
-/// Runs or models of one page.
+/// The number of runs or models in one page.
 const PAGE: usize = 50;
 
 impl FileStore {
@@ -28,7 +28,7 @@ impl FileStore {
                 if !is_trash && name_of(&folder) == MODELS {
                     continue;
                 }
-                // Any other folder that a user put there.
+                // Skip other folders of the user.
                 let shown = || format!("experiment in {}", folder.display());
                 if !folder.join(META).is_file() {
                     if is_trash || folders(&folder)?.iter().any(|run| run.join(META).is_file()) {
@@ -48,7 +48,7 @@ impl FileStore {
         Ok(all)
     }
 
-    /// Reads folders page by page, and tells of those that cannot be read.
+    /// Reads folders page by page, and reports unreadable ones as problems.
     fn pages<'a, T: Send + 'static>(
         &'a self,
         found: Result<Vec<PathBuf>>,

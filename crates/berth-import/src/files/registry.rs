@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// The stage of a version that is deleted.
+/// The stage of deleted versions.
 const DELETED: &str = "Deleted_Internal";
 
 #[derive(Deserialize, Default)]

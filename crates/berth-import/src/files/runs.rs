@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// What was read, with what could not be.
+/// An entity, with the problems found while reading it.
 pub type Read<T> = (T, Vec<Problem>);
 
 fn problem(what: String, why: impl Into<String>) -> Problem {
@@ -48,7 +48,7 @@ pub fn experiment(folder: &Path, is_trash: bool) -> Result<Read<Experiment>> {
     Ok((read, problems))
 }
 
-/// The fields of a run, as far as they are needed.
+/// The fields of a run that the import needs.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct RunMeta {
@@ -118,7 +118,7 @@ pub fn run(folder: &Path, experiment: &Path) -> Result<Read<Run>> {
     Ok((read, problems))
 }
 
-/// Stores are moved, and keep the old address: what is beside the description counts.
+/// A moved store still has its old URI, so prefer the folder next to the description.
 pub fn place(folder: &Path, uri: &Value, owner: Owner) -> Place {
     let beside = folder.join(ARTIFACTS);
     let said = yaml::text(uri);

@@ -30,7 +30,7 @@ fn is_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// An id that follows from a text.
+/// An id derived from a text.
 fn id_from(text: &str) -> String {
     hex::encode(&sum_of(&[text.as_bytes()])[..16])
 }
@@ -50,7 +50,7 @@ impl FileStore {
             |id: &str| self.root.join(id).exists() || self.root.join(TRASH).join(id).exists();
         let id = match name {
             DEFAULT => "0".to_owned(),
-            // The client takes 0 for the default experiment.
+            // The client uses 0 for the default experiment.
             _ if is_id(id) && id != "0" && !taken(id) => id.to_owned(),
             _ => id_from(name),
         };
@@ -113,7 +113,7 @@ impl FileStore {
         Ok(Target { experiment: of.id.clone(), id, place })
     }
 
-    /// A line that is there already would be there twice.
+    /// Skip existing lines, so that none is duplicated.
     pub(super) fn no_points(&self, run: &Target) -> Result<()> {
         let folder = self.folder_of(run).join(METRICS);
         if folder.is_dir() {
@@ -184,7 +184,7 @@ impl FileStore {
     }
 }
 
-/// MLflow writes the same id at both ends.
+/// MLflow stores the same id on both sides.
 fn link((kind, id): (&str, &str), to: &str, more: &[(&str, Value)]) -> String {
     let mut fields = vec![
         ("source_type", json!(kind)),
@@ -196,7 +196,7 @@ fn link((kind, id): (&str, &str), to: &str, more: &[(&str, Value)]) -> String {
     yaml::write(&fields)
 }
 
-/// MLflow names these folders by MD5 sums; any id of this length is as good.
+/// MLflow uses MD5 sums as names of these folders; any id of this length works.
 fn md5_like(parts: &[&str]) -> String {
     let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
     hex::encode(&sum_of(&parts)[..16])
@@ -211,7 +211,7 @@ pub fn set_fields(path: &Path, fields: &[(&str, Value)]) -> Result<()> {
     disk::write_text(path, &yaml::write(&all))
 }
 
-/// A number as Python reads it.
+/// Formats a number for Python.
 pub fn number(value: f64) -> String {
     if value.is_nan() { "nan".to_owned() } else { format!("{value:?}") }
 }

@@ -89,7 +89,7 @@ impl FileStore {
     fn new_version(&self, new: &NewVersion<'_>) -> Result<u64> {
         let folder = self.version_folder(new.model, new.version)?;
         let at = now();
-        // Where the client looks for the files.
+        // The location where the client looks for the files.
         let storage = match new.logged_model {
             Some(id) => self.files_of_model(id).unwrap_or_else(|| new.source.to_owned()),
             None => new.source.to_owned(),
@@ -296,7 +296,7 @@ mod tests {
         let points: Vec<Metric> = (0..3)
             .map(|step| Metric { key: "val/acc".to_owned(), point: Point::new(step, 1, 0.1) })
             .collect();
-        // What is sent twice is there once.
+        // Sending twice creates no duplicate.
         for _ in 0..2 {
             store.begin_points(&run).await.unwrap();
             store.log_points(&run, &points).await.unwrap();

@@ -1,4 +1,4 @@
-//! The files with a thing's fields. MLflow writes them with PyYAML; texts in JSON's form are YAML too.
+//! The files with the fields of an entity. MLflow writes them with PyYAML; JSON strings are valid YAML.
 
 use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A larger one is no description of anything.
+/// The maximum size of a description.
 const MOST_BYTES: u64 = 64 << 20;
 
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
@@ -25,7 +25,7 @@ pub fn of_text<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// A text, which may look like a number; empty where there is none.
+/// A text, which may look like a number; empty if missing.
 pub fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -42,7 +42,7 @@ pub fn int(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// Fields as a file.
+/// Formats fields as a file.
 pub fn write(fields: &[(&str, Value)]) -> String {
     let mut fields: Vec<_> = fields.iter().collect();
     fields.sort_by_key(|(name, _)| *name);

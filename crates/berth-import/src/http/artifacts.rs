@@ -12,12 +12,12 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 use std::io;
 
-/// Files of one place. More are more than a listing can hold.
+/// The maximum number of files of one run or model.
 const MOST_FILES: usize = 1_000_000;
 
-/// How the files of a place are reached.
+/// The access to the files of a run or model.
 enum Way {
-    /// Through the server's store of artifacts, at this path.
+    /// Through the server's artifact routes, at this path.
     Proxy(String),
     /// The server reads the store for us. It writes none.
     Asked,
@@ -63,7 +63,7 @@ impl Server {
         Ok(found)
     }
 
-    /// What is in a folder; a file with its size.
+    /// The entries of a folder, with the sizes of files.
     async fn list_folder(
         &self,
         place: &Place,
@@ -94,7 +94,7 @@ impl Server {
         };
         let entry = |one: &serde_json::Value| {
             let name = text(&one["path"]);
-            // One route gives the name in the folder, the others the path from above.
+            // One route returns names in the folder; the others return paths from the root.
             let name = name.rsplit('/').next().unwrap_or_default();
             let path = match folder {
                 "" => name.to_owned(),
@@ -127,13 +127,13 @@ impl Server {
         Ok(Content { bytes: pieces.length(), pieces: stream_of(pieces) })
     }
 
-    /// Berth says the sum of what it keeps.
+    /// Berth returns the SHA-256 sum as ETag.
     pub(super) async fn sum_of_file(&self, place: &Place, path: &str) -> Result<Option<String>> {
         let Way::Proxy(base) = way(place) else { return Ok(None) };
         let path = format!("{base}/{path}");
         let tag = self.client.artifact_tag(&path).await;
         let is_sum = |tag: &String| tag.len() == 64 && tag.bytes().all(|b| b.is_ascii_hexdigit());
-        // A server that does not answer HEAD gives the file itself.
+        // If the server does not support HEAD, read the file.
         Ok(tag.ok().flatten().filter(is_sum))
     }
 

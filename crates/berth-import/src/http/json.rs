@@ -1,4 +1,4 @@
-//! The wire's own forms.
+//! Conversions from and to JSON.
 
 use crate::model::{
     Dataset, Experiment, LoggedModel, ModelMetric, Owner, Pairs, Place, Point, RegisteredModel,
@@ -6,7 +6,7 @@ use crate::model::{
 };
 use serde_json::{Value, json};
 
-/// A text; numbers are texts in places.
+/// A text; some servers send numbers as strings.
 pub fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -34,7 +34,7 @@ pub fn number(value: &Value) -> f64 {
     }
 }
 
-/// A number as JSON, which has no NaN.
+/// A number as JSON; NaN becomes a string.
 pub fn value_of(point: &Point) -> Value {
     let value = point.value();
     if value.is_nan() { json!("NaN") } else { json!(value) }

@@ -16,17 +16,17 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Tries of one request, and how long to wait before the second; each wait is twice the last.
+/// The attempts of one request, and the wait before the second. Each wait is twice the previous one.
 const TRIES: u32 = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 pub struct Server {
     client: Client,
-    /// The team of Berth that is meant.
+    /// The team, for a server of Berth.
     team: Option<String>,
     name: String,
-    /// The team whose own experiments these are, once it is known; nothing at a server without teams.
+    /// The team of the caller, once known; `None` at a server without teams.
     own: OnceCell<Option<String>>,
 }
 
@@ -41,20 +41,20 @@ impl Server {
         Error::Server { doing: doing.to_owned(), url: self.name.clone(), source }
     }
 
-    /// One try. `path` comes after `/api/2.0/mlflow/`.
+    /// One attempt. `path` comes after `/api/2.0/mlflow/`.
     async fn once(&self, (method, path): (Method, &str), fields: &Value) -> Result<Value> {
         let route = format!("2.0/mlflow/{path}");
         let asked = self.client.tracked((method, &route), fields, self.team.as_deref()).await;
         asked.map_err(|source| self.failed(path, source))
     }
 
-    /// A request that may come twice.
+    /// An idempotent request, with retries.
     async fn ask(&self, (method, path): (Method, &str), fields: &Value) -> Result<Value> {
         patiently(|| self.once((method, path), fields)).await
     }
 
-    /// Makes something that would be there twice if it were asked for twice: after an answer that was
-    /// lost, `find` looks whether it is there.
+    /// Creates an entity. The request is not idempotent, so after a lost answer `find` checks whether the
+    /// entity exists.
     async fn make<F>(
         &self,
         path: &str,
@@ -80,7 +80,7 @@ impl Server {
         Ok(None)
     }
 
-    /// Everything that a search finds, page by page.
+    /// All results of a search, page by page.
     fn search<'a, T: 'a>(
         &'a self,
         (method, path, list): (Method, &'static str, &'static str),
@@ -96,7 +96,7 @@ impl Server {
                 let items = answer.get_mut(list).map(Value::take).unwrap_or(Value::Null);
                 let items = read(self, &items)?;
                 let next = answer["next_page_token"].as_str().unwrap_or_default().to_owned();
-                // A server that gives the same page again would be asked for ever.
+                // A server that repeats a page would cause an endless loop.
                 let goes_on = !next.is_empty() && fields["page_token"].as_str() != Some(&next);
                 fields["page_token"] = json!(next);
                 Ok(Some((items, goes_on.then_some(fields))))
@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-/// Tries again what may do better in a moment.
+/// Retries temporary failures.
 pub(super) async fn patiently<T, F>(ask: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
@@ -122,7 +122,7 @@ where
     ask().await
 }
 
-/// A text in a filter, and nothing where a filter cannot say it.
+/// Quotes a text for a filter; `None` if that is impossible.
 fn quoted(text: &str) -> Option<String> {
     match (text.contains('\''), text.contains('"')) {
         (false, _) => Some(format!("'{text}'")),

@@ -13,14 +13,14 @@ use futures_util::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 const EXPERIMENTS: u32 = 1000;
-/// Runs can be large.
+/// The page size for runs, which can be large.
 const RUNS: u32 = 50;
 const POINTS: u32 = 25_000;
 const MODELS: u32 = 100;
 const VERSIONS: u32 = 1000;
 
 impl Server {
-    /// The team whose experiments are the caller's own, if the server has teams: their files are at
+    /// The team of the caller, if the server has teams. Files of its experiments are at
     /// `mlflow-artifacts:/TEAM/ID`.
     async fn own_team(&self) -> Result<Option<String>> {
         if let Some(known) = self.own.get() {
@@ -42,7 +42,7 @@ impl Server {
         let read =
             |_: &Server, found: &Value| Ok(json::list(found).map(json::experiment).collect());
         let mut all: Vec<Experiment> = self.search(route, fields, read).try_concat().await?;
-        // What other teams share is theirs to move.
+        // Skip experiments that other teams share.
         if let Some(team) = own {
             let start = format!("mlflow-artifacts:/{team}/");
             all.retain(|one| one.location.starts_with(&start));
@@ -96,7 +96,7 @@ impl Source for Server {
             "experiment_ids": [of.id],
             "run_view_type": "ALL",
             "max_results": RUNS,
-            // Runs that begin meanwhile come last, and move no page.
+            // With this order, new runs come last and do not shift the pages.
             "order_by": ["attributes.start_time ASC"],
         });
         let read = |_: &Server, found: &Value| Ok(json::list(found).map(json::run).collect());
@@ -145,14 +145,14 @@ impl Source for Server {
     }
 }
 
-/// The team of a default experiment of Berth. At MLflow's server its id is 0, and there are no teams.
+/// The team of Berth's default experiment. At MLflow's server its id is 0, and there are no teams.
 fn team_of(default: &Experiment) -> Option<String> {
     let path = default.location.strip_prefix("mlflow-artifacts:/")?;
     let (team, id) = path.split_once('/')?;
     (id == default.id && id != "0").then(|| team.to_owned())
 }
 
-/// An id that an answer says.
+/// An id in an answer.
 pub(super) fn id_of(answer: &Value, at: &[&str]) -> Result<String> {
     let found = at.iter().fold(answer, |value, part| &value[*part]);
     match text(found) {

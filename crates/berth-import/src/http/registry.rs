@@ -9,7 +9,7 @@ use crate::tags;
 use berth_api::routes::Method;
 use serde_json::{Value, json};
 
-/// Numbers that a source skipped, at most: each has to be made and deleted again.
+/// The maximum number of skipped version numbers. The import has to create and delete a version for each.
 const MOST_SKIPPED: u64 = 10_000;
 
 impl Server {
@@ -31,7 +31,7 @@ impl Server {
         self.make("registered-models/create", &fields, find).await.map(drop)
     }
 
-    /// The number of the version that was made from one of the source.
+    /// The version at the target for a version of the source.
     async fn version_with(&self, model: &str, version: u64) -> Result<Option<u64>> {
         let from = version.to_string();
         let all = self.versions_of(model).await?;
@@ -49,7 +49,7 @@ impl Server {
             "description": new.description,
             "tags": of_pairs(&new.tags),
         });
-        // Numbers that the source has skipped were given, and their versions deleted.
+        // The target assigned the skipped numbers to versions that the import has deleted.
         for _ in 0..=MOST_SKIPPED {
             let find = || async { Ok(self.version_with(new.model, new.version).await?.is_some()) };
             let number = match self.make("model-versions/create", &fields, find).await? {

@@ -1,4 +1,4 @@
-//! A server that is made of answers, to see what is asked and what becomes of the answers.
+//! A fake server with fixed answers, which records the requests.
 
 use super::*;
 use crate::model::{Experiment, Owner, Place};
@@ -42,7 +42,7 @@ async fn asked(stream: &mut TcpStream) -> Option<(String, String)> {
 
 type Asked = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Answers with these, one after the other: a status and a body.
+/// Returns these answers in order: a status and a body.
 async fn serving(answers: Vec<(u16, String)>) -> (Server, Asked) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -102,7 +102,7 @@ async fn a_busy_server_is_asked_again_and_pages_follow_each_other() {
 async fn a_run_whose_answer_was_lost_is_looked_for_before_it_is_made_again() {
     let run = json!({ "info": { "run_id": "new", "artifact_uri": "mlflow-artifacts:/nlp/1/new" } });
     let answers = vec![busy(), (200, json!({ "runs": [run.clone()] }).to_string())];
-    // What was found is read once more, for its id.
+    // Reads the created entity again for its id.
     let answers = [answers, vec![(200, json!({ "runs": [run] }).to_string())]].concat();
     let (server, seen) = serving(answers).await;
     let new = NewRun { id: "old", name: "first", user: "kim", start: Some(5), tags: Vec::new() };

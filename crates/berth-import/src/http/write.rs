@@ -14,7 +14,7 @@ use crate::tags;
 use berth_api::routes::Method;
 use serde_json::{Value, json};
 
-/// Data sets of one request: each may be described by megabytes.
+/// The maximum number of data sets in one request. The description of each may have megabytes.
 const DATASET_BYTES: usize = 8 << 20;
 
 impl Server {
@@ -38,7 +38,7 @@ impl Server {
         found.ok_or_else(|| Error::Absent(format!("experiment {name} was made and is not there")))
     }
 
-    /// The run that was made from one of the source, if there is one.
+    /// The run at the target for a run of the source.
     async fn run_of(&self, experiment: &str, source: &str) -> Result<Option<Value>> {
         let fields = json!({
             "experiment_ids": [experiment],

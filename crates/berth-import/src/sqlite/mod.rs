@@ -1,4 +1,4 @@
-//! MLflow's SQLite database, which is only read.
+//! MLflow's SQLite database, opened read-only.
 
 mod read;
 mod registry;
@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Connections: as many as runs that are read at once, and one for the pages of runs.
+/// The connections: one for each concurrent run, and one for the pages of runs.
 const CONNECTIONS: u32 = 6;
 
 pub struct Database {
@@ -22,12 +22,12 @@ pub struct Database {
     shape: Shape,
     path: PathBuf,
     name: String,
-    /// Folders of files, to look in for those that are not where the database says.
+    /// Folders to search for files that are not at their path in the database.
     artifacts: Vec<PathBuf>,
 }
 
 impl Database {
-    /// Opens a file for reading. `artifacts` is the folder that the server kept artifacts in.
+    /// Opens a database. `artifacts` is the artifact folder of the server.
     pub async fn open(path: &Path, artifacts: Option<&Path>) -> Result<Database> {
         let place = path.display().to_string();
         let odd = |why: &str| Error::NotASource { place: place.clone(), why: why.to_owned() };
@@ -68,7 +68,7 @@ impl Database {
         move |source| Error::Database { doing, path: path.clone(), source }
     }
 
-    /// The folder of what the database says is at an address; nothing if it is on no disk of ours.
+    /// The local folder of an artifact URI; `None` if it is not on this machine.
     fn folder_of(&self, uri: &str) -> Option<PathBuf> {
         let beside = self.path.parent().map(Path::to_owned).unwrap_or_default();
         if let Some(rest) = uri.strip_prefix("mlflow-artifacts:") {
@@ -76,12 +76,12 @@ impl Database {
             let found = self.artifacts.iter().map(|folder| folder.join(rest));
             return found.clone().find(|path| path.is_dir()).or_else(|| found.into_iter().next());
         }
-        // Servers are started in the folder of their database, mostly.
+        // Most servers run in the folder of their database.
         let said = beside.join(crate::files::disk::path_of_uri(uri)?);
         if said.is_dir() {
             return Some(said);
         }
-        // A store that was moved keeps the end of its paths: EXPERIMENT/RUN/artifacts.
+        // The end of the path, EXPERIMENT/RUN/artifacts, stays the same when a store moves.
         let parts: Vec<_> = said.iter().collect();
         let ends = (2..=4).rev().filter(|length| *length <= parts.len());
         let ends = ends.map(|length| parts[parts.len() - length..].iter().collect::<PathBuf>());

@@ -59,8 +59,8 @@ impl Database {
         self.folder_of(&place.uri).ok_or_else(elsewhere)
     }
 
-    /// A run without files has no folder. Where not even the folder of its experiment is there, nor
-    /// the one above, the files are somewhere else.
+    /// A run without files has no folder. But if the folder of its experiment and its parent are also missing,
+    /// the files are elsewhere.
     fn must_be_near(&self, place: &Place, folder: &std::path::Path) -> Result<()> {
         let near = folder.ancestors().take(4).any(std::path::Path::is_dir);
         if near || self.artifacts.iter().any(|folder| folder.is_dir()) {

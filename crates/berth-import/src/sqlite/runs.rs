@@ -9,7 +9,7 @@ use futures_util::stream;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, query};
 
-/// Runs of one page, and points.
+/// The page sizes of runs and points.
 const RUNS: i64 = 50;
 const POINTS: i64 = 10_000;
 
@@ -18,7 +18,7 @@ fn pair(row: &SqliteRow) -> sqlx::Result<(String, String)> {
 }
 
 impl Database {
-    /// Pairs of a thing with an id, which is a text.
+    /// Pairs of an entity with a text id.
     pub(super) async fn pairs(&self, sql: &'static str, id: &str) -> Result<Pairs> {
         let rows = query(sql).bind(id).fetch_all(&self.pool).await;
         let pairs = rows.and_then(|rows| rows.iter().map(pair).collect());
@@ -61,7 +61,7 @@ impl Database {
         run.params = self.pairs(sql, &id).await?;
         let sql = "SELECT CAST(key AS TEXT), CAST(value AS TEXT) FROM tags WHERE run_uuid = ?";
         run.tags = self.pairs(sql, &id).await?;
-        // The newest points are in a table of their own, which is short.
+        // The newest points are in a separate, short table.
         let sql = match self.shape.has("latest_metrics", &["run_uuid", "key"]) {
             true => "SELECT DISTINCT CAST(key AS TEXT) FROM latest_metrics WHERE run_uuid = ?",
             false => "SELECT DISTINCT CAST(key AS TEXT) FROM metrics WHERE run_uuid = ?",
@@ -131,7 +131,7 @@ impl Database {
     }
 
     pub(super) fn point_pages<'a>(&'a self, run: &'a str, key: &'a str) -> Pages<'a, Point> {
-        // In the order of an index that newer databases have.
+        // Ordered by an index of newer databases.
         stream::try_unfold(Some((i64::MIN, 0_i64)), move |after| async move {
             let Some((step, number)) = after else { return Ok(None) };
             let sql = "SELECT rowid, CAST(step AS INTEGER), CAST(timestamp AS INTEGER), \

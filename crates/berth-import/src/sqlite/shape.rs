@@ -1,12 +1,12 @@
-//! Which tables and columns a database has. MLflow changes its tables often; what counts is whether
-//! those are there that are read.
+//! Checks the tables and columns of a database. MLflow changes its schema often, so this checks only the
+//! columns that the import reads.
 
 use sqlx::{Row, SqlitePool, query};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Shape(BTreeMap<String, BTreeSet<String>>);
 
-/// Without these there is nothing to read.
+/// The required tables.
 const NEEDED: &[(&str, &[&str])] = &[
     ("experiments", &["experiment_id", "name", "lifecycle_stage"]),
     (
@@ -44,7 +44,7 @@ impl Shape {
         found.is_some_and(|found| columns.iter().all(|column| found.contains(*column)))
     }
 
-    /// What is not there and would have to be.
+    /// The missing tables or columns.
     pub fn missing(&self) -> Option<String> {
         for (table, columns) in NEEDED {
             let Some(found) = self.0.get(*table) else {

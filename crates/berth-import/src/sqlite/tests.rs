@@ -1,4 +1,4 @@
-//! Databases as MLflow makes them, small.
+//! Small databases with MLflow's schema.
 
 use super::Database;
 use crate::model::Point;
@@ -67,7 +67,7 @@ async fn points_come_page_by_page_and_each_once() {
     let path = folder.path().join("mlflow.db");
     made(&path, TABLES).await;
     made(&path, ROWS).await;
-    // Many points of one step, over the end of a page.
+    // Many points of one step, across a page boundary.
     let many = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 25000) \
                 INSERT INTO metrics SELECT 'many', i * 0.5, i, 'r1', i / 9000, 0 FROM n";
     made(&path, many).await;
