@@ -114,7 +114,7 @@ test("selected runs are compared and drawn, and params are brushed", async () =>
   await table.getByRole("row", { name: /lr 0\.01 0\.1|lr 0\.1 0\.01/ }).waitFor();
   // What is the same is left out until it is asked for.
   expect(await table.getByRole("rowheader", { name: "seed" }).count()).toBe(0);
-  await page.getByText("Also what is the same").click();
+  await page.getByText("Show equal values").click();
   await table.getByRole("rowheader", { name: "seed" }).waitFor();
 
   await page.getByRole("tab", { name: "Curves" }).click();

@@ -26,7 +26,7 @@ export default function CompareView({ chosen, search, set }: ViewProps) {
     <div className="flex flex-col gap-3 p-4">
       <div className="flex flex-wrap items-center gap-3">
         <Switch
-          label="Also what is the same"
+          label="Show equal values"
           checked={search.same ?? false}
           onChange={(on) => set({ same: on || undefined })}
         />

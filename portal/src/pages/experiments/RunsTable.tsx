@@ -116,7 +116,7 @@ export function RunsTable({
             </EmptyState>
           ) : filtered ? (
             <EmptyState
-              title="No run fits"
+              title="No run matches"
               action={
                 <Button onClick={() => set({ q: undefined, deleted: undefined })}>All runs</Button>
               }

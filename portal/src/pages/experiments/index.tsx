@@ -197,7 +197,7 @@ function Empty({ filtered, teams }: { filtered: boolean; teams: number }) {
         Experiments belong to teams. Ask a lead to add you to one.
       </EmptyState>
     );
-  if (filtered) return <EmptyState title="No experiment fits" />;
+  if (filtered) return <EmptyState title="No experiment matches" />;
   return (
     <EmptyState title="No experiments yet" command={beginCommand()}>
       Berth serves the tracking API of MLflow: a script that logs with MLflow&apos;s client needs

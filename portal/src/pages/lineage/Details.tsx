@@ -57,7 +57,7 @@ export function Details({
           It belongs to a team whose things you may not see. It is here, so nothing is missing.
         </Note>
       )}
-      {node.gone && <Note tone="warn">It was removed. What was made from it still names it.</Note>}
+      {node.gone && <Note tone="warn">This was removed. Its outputs still refer to it.</Note>}
       <div className="flex flex-wrap gap-2 empty:hidden">
         <Open node={node} />
         {onAsk && (
@@ -78,7 +78,7 @@ export function Details({
           </div>
           {run && (
             <p className="text-12 text-muted">
-              The second prints how to make it again, and what is not as it was then. With{" "}
+              The second prints a job file that repeats the run, and what has changed since. With{" "}
               <code>--submit</code> it submits the job.
             </p>
           )}

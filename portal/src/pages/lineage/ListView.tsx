@@ -26,21 +26,16 @@ export function ListView({
   const root = of.nodes.find((n) => n.id === of.of);
   return (
     <div className="flex flex-col gap-4">
-      <Side
-        of={of}
-        direction="before"
-        title="Made from"
-        none="Nothing is recorded that it was made from."
-      >
+      <Side of={of} direction="before" title="Made from" none="No inputs are recorded.">
         {(branches) => <Tree of={of} branches={branches} chosen={chosen} onChoose={onChoose} />}
       </Side>
       {root && (
-        <section aria-label="What was asked about">
-          <h2 className="mb-1 font-medium">What was asked about</h2>
+        <section aria-label="Start of the lineage">
+          <h2 className="mb-1 font-medium">Start of the lineage</h2>
           <Row of={of} node={root} chosen={chosen} onChoose={onChoose} />
         </section>
       )}
-      <Side of={of} direction="after" title="Made into" none="Nothing was made from it so far.">
+      <Side of={of} direction="after" title="Made into" none="No outputs yet.">
         {(branches) => <Tree of={of} branches={branches} chosen={chosen} onChoose={onChoose} />}
       </Side>
     </div>

@@ -58,13 +58,13 @@ function partsOf(of: string | undefined): { kind: Kind; name: string } {
 
 const FEW = 8;
 
-/** Nothing is asked about yet: what there is, and how the first things come to be recorded. */
+/** The page without a start: suggestions, and commands that record the first data. */
 export function Start({ team, onAsk }: { team: string | undefined; onAsk: (of: string) => void }) {
   return (
     <div className="flex max-w-250 flex-col gap-4">
       <p className="max-w-150 text-muted">
-        What a model was made from: its run, the job with what it cost, code, image and data. And
-        what was made from something: every run and model that used a version of data.
+        See what produced a model: its run, the job with its cost, code, image and data. Or see
+        which runs and models used a version of data.
       </p>
       <Asker of={undefined} onAsk={onAsk} />
       {team !== undefined && (
@@ -112,7 +112,7 @@ function Data({ team, onAsk }: { team: string; onAsk: (of: string) => void }) {
           at: v.created,
         }))}
         failed={Boolean(data.error)}
-        none="There is no version of data yet. This command makes the first one."
+        none="The team has no data yet. This command pushes the first version."
         command="berth data push ./corpus c4@v1"
         onAsk={onAsk}
       />

@@ -190,7 +190,7 @@ function Found({
       )}
       {!node && (
         <div className="p-4">
-          <Button onClick={() => onChoose(undefined)}>Show what was asked about</Button>
+          <Button onClick={() => onChoose(undefined)}>Show the start</Button>
         </div>
       )}
     </div>

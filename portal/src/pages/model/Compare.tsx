@@ -108,11 +108,11 @@ export function Compare({
           empty={
             rows && rows.length > 0 ? (
               <EmptyState
-                title="Nothing that was recorded differs"
+                title="No differences"
                 action={<Button onClick={() => onSame(true)}>All values</Button>}
               />
             ) : (
-              <EmptyState title="No metrics, params or tags were recorded">
+              <EmptyState title="No metrics, params or tags">
                 They come from the runs that the versions were registered from.
               </EmptyState>
             )

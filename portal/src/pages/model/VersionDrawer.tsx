@@ -108,7 +108,7 @@ export function VersionDrawer({
           onAsk={onAsk}
         />
       ) : (
-        <Note>There is no version {wanted}. It may have been deleted.</Note>
+        <Note>Version {wanted} does not exist. A user may have deleted it.</Note>
       )}
     </Drawer>
   );

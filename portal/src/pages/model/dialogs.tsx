@@ -390,7 +390,7 @@ function Delete({
       verb={version ? "Delete version" : "Delete model"}
       onConfirm={onDelete}
     >
-      Nothing brings it back. The run and its files stay.
+      You cannot undo this. Berth keeps the run and its files.
     </Confirm>
   );
 }

@@ -9,7 +9,7 @@ export interface ModelSearch {
   version?: string | undefined;
   /** Two versions, the older one first. */
   compare?: string[] | undefined;
-  /** Also what is the same in both. */
+  /** Show equal values, too. */
   same?: true | undefined;
   sort?: string | undefined;
 }

@@ -68,7 +68,9 @@ export function DataDrawer({
           onOpen={onOpen}
         />
       ) : all ? (
-        <Note>There is no such version. It may have been removed, or belong to another team.</Note>
+        <Note>
+          This version does not exist. A user may have removed it, or it may belong to another team.
+        </Note>
       ) : (
         <div data-skeleton aria-busy="true">
           <Skeleton width="60%" />
@@ -179,7 +181,7 @@ function UsedBy({ version }: { version: DataVersion }) {
       ) : !found.data ? (
         <Skeleton width="50%" />
       ) : users.length === 0 ? (
-        <p className="text-muted">No run has read it so far.</p>
+        <p className="text-muted">No run has read it yet.</p>
       ) : (
         <ul className="flex flex-col gap-1">
           {users.slice(0, MOST).map(({ node }) => {

@@ -149,7 +149,7 @@ export function DataTab({
         empty={
           search.q ? (
             <EmptyState
-              title="No version fits this search"
+              title="No version matches"
               action={<Button onClick={() => onSearch({ q: undefined })}>All data</Button>}
             />
           ) : (

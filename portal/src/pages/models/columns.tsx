@@ -123,7 +123,7 @@ export function NoModels({
   if (filtered)
     return (
       <EmptyState
-        title={prompts ? "No prompt fits this search" : "No model fits this search"}
+        title={prompts ? "No prompt matches" : "No model matches"}
         action={<Button onClick={clear}>{prompts ? "All prompts" : "All models"}</Button>}
       />
     );

@@ -36,7 +36,7 @@ export default function ModelsPage() {
       subtitle={team && !search.team ? `of your team ${team}` : undefined}
     >
       <Tabs
-        label="What is kept"
+        label="Kind"
         tabs={TABS.map((value) => ({ value, label: LABELS[value] }))}
         value={tab}
         onChange={(to) =>

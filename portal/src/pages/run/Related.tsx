@@ -3,7 +3,7 @@ import { loggedModelQuery, modelVersionsQuery } from "@/api/tracking";
 import { Cut, EmptyState, Panel, TextLink } from "@/design";
 import { datasetOf, type RunParts } from "./model";
 
-/** What it read. */
+/** Its inputs. */
 export function Datasets({ parts: { run } }: { parts: RunParts }) {
   const all = run.inputs.dataset_inputs.map(datasetOf);
   return (
@@ -41,7 +41,7 @@ export function Datasets({ parts: { run } }: { parts: RunParts }) {
 /** Outputs that are asked for by name; a run has seldom more. */
 const MOST_MODELS = 20;
 
-/** What came of it. */
+/** Its output models. */
 export function Models({ parts: { run, row, team } }: { parts: RunParts }) {
   const versions = useQuery({
     ...modelVersionsQuery(`run_id = '${row.id}'`, team),
@@ -53,7 +53,7 @@ export function Models({ parts: { run, row, team } }: { parts: RunParts }) {
   return (
     <Panel title="Models">
       {none ? (
-        <EmptyState title="No models came of it yet">
+        <EmptyState title="No models yet">
           Models that the script logs, and versions that are registered from them, stand here.
         </EmptyState>
       ) : (

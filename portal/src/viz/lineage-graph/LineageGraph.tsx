@@ -246,7 +246,7 @@ const Node = memo(function Node({
       onFocus={(e) => e.target.matches(":focus-visible") && onFocus(node.id)}
     >
       <title>
-        {[`${node.kind} ${node.name}`, node.note, root && "what was asked about"]
+        {[`${node.kind} ${node.name}`, node.note, root && "start of the lineage"]
           .filter(Boolean)
           .join(", ")}
       </title>
