@@ -129,8 +129,15 @@ fn statement(
         View::Deleted => sql.wheres.push("r.deleted = 1".to_owned()),
         View::All => {}
     }
+    let of_order = query.orders.first().filter(|_| first.is_some()).map(|order| &order.field);
     for (index, clause) in query.clauses.iter().enumerate() {
-        filter(&mut sql, backend, index, clause, keys);
+        match &clause.value {
+            // Joined again, SQLite would begin with it, and sort all runs that it finds.
+            Value::Number(wanted) if of_order == Some(&clause.field) => {
+                sql.wheres.push(metric("o0.value", clause.op, *wanted));
+            }
+            _ => filter(&mut sql, backend, index, clause, keys),
+        }
     }
     for (index, order) in query.orders.iter().enumerate() {
         let joined = index == 0 && first.is_some();
