@@ -133,7 +133,7 @@ pub const ROUTES: &[Route] = &[
     route(Delete, "/v1/users/{user}", UsersManage, "delete_user", "Removes a person with all tokens"),
     route(Get, "/v1/teams", ClusterRead, "list_teams", "Teams"),
     route(Post, "/v1/teams", TeamsManage, "create_team", "Adds a team"),
-    route(Delete, "/v1/teams/{team}", TeamsManage, "delete_team", "Removes a team without jobs and volumes"),
+    route(Delete, "/v1/teams/{team}", TeamsManage, "delete_team", "Removes a team without jobs, volumes and data, with all that it tracked"),
     route(Get, "/v1/teams/{team}/members", MembersRead, "list_members", "Members of a team"),
     route(Put, "/v1/teams/{team}/members/{user}", MembersManage, "set_member", "Gives a person a role in a team"),
     route(Delete, "/v1/teams/{team}/members/{user}", MembersManage, "delete_member", "Takes a person out of a team"),

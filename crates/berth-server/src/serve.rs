@@ -181,8 +181,7 @@ async fn lead(
         stop_rule::begin(app.service.clone(), app.tracking.store.clone()),
         runs::begin(app.tracking.runs.clone()),
     ];
-    let tracked = app.tracking.store.clone();
-    tasks.extend(tracking_clean::begin(app.service.clone(), tracked, options.keep_deleted_runs));
+    tasks.push(tracking_clean::begin(app.clone(), options.keep_deleted_runs));
     tasks.extend(app.audit_exports.iter().map(|export| {
         let (store, home) = (app.service.store.clone(), app.service.home.clone());
         audit_export::begin(export.clone(), store, home, options.node.clone())
@@ -389,7 +388,7 @@ async fn start(
         connections,
         public_url,
         oidc,
-        tracking: Tracking { store: tracking, runs, known: KnownCallers::default() },
+        tracking: Tracking { store: tracking, runs, known: KnownCallers::default(), teams: Default::default() },
     });
     Ok(Begun { app, running, watch })
 }

@@ -18,6 +18,9 @@ pub struct Tracking {
     /// The runs of jobs.
     pub runs: Runs,
     pub known: Known,
+    /// Held while a team is added, and while the records of a removed team are marked for removal. So
+    /// what a new team logs is never taken for records of a removed one.
+    pub teams: tokio::sync::Mutex<()>,
 }
 
 /// How long a caller is remembered.

@@ -1,15 +1,16 @@
 //! Removes deleted experiments and runs for good after the retention, with the names of their artifacts. It
-//! keeps runs that a version of a registered model names.
+//! keeps runs that a version of a registered model names. What is tracked for a removed team goes without a
+//! retention.
 
+use crate::app::App;
 use berth_api::wire::RunsCleaned;
 use berth_engine::clock;
 use berth_model::Span;
 use berth_service::{Fault, Service, artifacts, put_as_server, server_audit};
-use berth_store::Batch;
-use berth_tracker::{Error, Store};
+use berth_store::{Batch, TeamRow};
+use berth_tracker::{DocChange, DocKey, DocSet, Error, Experiment, Kind, Load, Store};
 use berth_tracker_store::{Clean, Removal, TrackingStore};
 use serde_json::json;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -24,19 +25,84 @@ const AT_ONCE: u32 = 100;
 const MOST_NAMED: usize = 50;
 
 /// Without `keep`, Berth never removes deleted runs.
-pub fn begin(
-    service: Service,
-    store: Arc<TrackingStore>,
-    keep: Option<Span>,
-) -> Option<JoinHandle<()>> {
-    let keep = keep?;
-    let pause = Duration::from_millis(keep.0.max(0).unsigned_abs() / 2).clamp(SHORTEST, LONGEST);
-    Some(tokio::spawn(async move {
+pub fn begin(app: App, keep: Option<Span>) -> JoinHandle<()> {
+    let pause = keep.map_or(LONGEST, |keep| {
+        Duration::from_millis(keep.0.max(0).unsigned_abs() / 2).clamp(SHORTEST, LONGEST)
+    });
+    tokio::spawn(async move {
         loop {
+            // First what an earlier process has not completed.
+            removed_teams(&app).await;
             tokio::time::sleep(pause).await;
-            pass(&service, &store, clock::now().0.saturating_sub(keep.0)).await;
+            if let Some(keep) = keep {
+                let before = clock::now().0.saturating_sub(keep.0);
+                pass(&app.service, &app.tracking.store, before).await;
+            }
         }
-    }))
+    })
+}
+
+/// Removes what is tracked for teams that do not exist. The next pass retries failures.
+pub async fn removed_teams(app: &App) {
+    let remove = async {
+        for team in app.tracking.store.teams().await? {
+            let _held = app.tracking.teams.lock().await;
+            forget_team(app, &team).await?;
+        }
+        finish(&app.service, &app.tracking.store).await
+    };
+    if let Err(error) = remove.await {
+        tracing::warn!(why = error.message, "records of removed teams stay on the disk for now");
+    }
+}
+
+/// Hides what is tracked for a team that does not exist, and marks it for removal. The caller holds the
+/// lock `teams`.
+pub async fn forget_team(app: &App, team: &str) -> Result<(), Error> {
+    let found = app.service.store.get::<TeamRow>(team).await;
+    if found.map_err(|why| Error::internal(why.to_string()))?.is_some() {
+        return Ok(());
+    }
+    let store = &app.tracking.store;
+    let (mut runs, mut experiments, mut models) = (0, 0, 0);
+    loop {
+        let step = store.clean(Clean::Team { team: team.to_owned() }).await?;
+        let of_runs = step.begun.iter().filter(|of| of.is_run).count();
+        runs += of_runs;
+        experiments += step.begun.len() - of_runs;
+        models += step.models;
+        if step.next.is_none() {
+            break;
+        }
+    }
+    for of in
+        store.experiments().into_iter().filter(|of| of.shared_with.iter().any(|it| it == team))
+    {
+        end_share(store, &of, team).await?;
+    }
+    if runs + experiments == 0 && models == 0 {
+        return Ok(());
+    }
+    let mut audit = server_audit("berth", "remove_team_records", format!("team {team}"));
+    let detail = json!({ "experiments": experiments, "runs": runs, "models": models });
+    audit.detail = detail.to_string();
+    let written = put_as_server(&app.service, Batch::default(), audit).await;
+    written.map_err(|refused| Error::internal(Fault::from(refused).0.detail))
+}
+
+async fn end_share(store: &TrackingStore, of: &Experiment, team: &str) -> Result<(), Error> {
+    let (kind, scope) = (Kind::Experiment, of.team.clone());
+    let key = DocKey { kind, scope: scope.clone(), name: of.name.clone(), sub: of.no };
+    let load = Load { kind, scope, name: Some(of.name.clone()), sub: Some(of.no) };
+    let team = team.to_owned();
+    let edit = move |docs: &mut DocSet| {
+        if let Some(mut there) = docs.get::<Experiment>(&key)? {
+            there.shared_with.retain(|with| *with != team);
+            docs.put(key, &there);
+        }
+        Ok(Vec::new())
+    };
+    store.edit(DocChange { load: vec![load], edit: Box::new(edit) }).await.map(drop)
 }
 
 /// Removes everything that was deleted before a time. The next pass retries failures.

@@ -12,7 +12,7 @@ use berth_tracker::{
 use futures_util::TryStreamExt;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row, query, query_with};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The maximum number of ids in one statement.
@@ -113,6 +113,14 @@ impl Reader<'_> {
         let rows = self.rows(sql, vec![Bind::from(name), Bind::Int(kind as i64)]).await;
         let found = rows.and_then(|rows| rows.first().map(doc).transpose());
         found.map_err(|error| failed("read a document", &error))
+    }
+
+    /// The teams that have models or webhooks.
+    pub async fn scopes(&self) -> Read<BTreeSet<String>> {
+        let sql = "SELECT DISTINCT scope FROM docs WHERE kind IN (2, 3, 5)";
+        let rows = self.rows(sql, Vec::new()).await;
+        let read = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        read.map_err(|error| failed("read the teams", &error))
     }
 
     pub async fn removals(&self, most: u32) -> Read<Vec<Removal>> {

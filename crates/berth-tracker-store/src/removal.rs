@@ -1,4 +1,4 @@
-//! The steps that remove deleted runs and experiments for good.
+//! The steps that remove for good: deleted runs and experiments, and all that a removed team had.
 
 use serde::{Deserialize, Serialize};
 use sqlx::Row;
@@ -12,6 +12,9 @@ pub enum Clean {
     Runs { before: i64, after: i64, dry: bool },
     /// Marks an experiment for removal that was deleted before a time and has no runs.
     Experiment { no: i64, before: i64 },
+    /// Removes a batch of what a team has: marks its runs and experiments for removal, then removes its
+    /// registered models, versions and webhooks. The team must not exist.
+    Team { team: String },
     /// Removes a batch of rows of one removal.
     Rows(Removal),
     /// Completes a removal that has no rows left.
@@ -35,6 +38,9 @@ pub struct Cleaned {
     pub begun: Vec<Removal>,
     /// Where the next step begins; `None` at the end.
     pub next: Option<i64>,
+    /// Registered models that a step for a team removed.
+    #[serde(default)]
+    pub models: u64,
 }
 
 impl Removal {

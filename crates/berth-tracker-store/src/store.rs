@@ -13,6 +13,7 @@ use berth_tracker::{
     RunQuery, SampleQuery, Store,
 };
 use sqlx::AnyPool;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,6 +95,16 @@ impl TrackingStore {
     pub async fn clean(&self, step: Clean) -> Result<Cleaned, Error> {
         let done = self.change(Change::Clean(step)).await?;
         serde_json::from_slice(&done).map_err(|why| Error::internal(why.to_string()))
+    }
+
+    /// Teams that have experiments, models or webhooks, or with which experiments are shared.
+    pub async fn teams(&self) -> Result<BTreeSet<String>, Error> {
+        let mut teams = self.reader().scopes().await?;
+        for of in self.memory.experiments() {
+            teams.insert(of.team.clone());
+            teams.extend(of.shared_with.iter().filter(|with| *with != "*").cloned());
+        }
+        Ok(teams)
     }
 
     /// Removals in progress.

@@ -3,10 +3,12 @@
 use super::answer::{Answer, Json};
 use super::asking::Asking;
 use super::extract::Body;
+use super::tracking::to_failure;
 use crate::app::App;
+use crate::tracking_clean::{forget_team, removed_teams};
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use berth_api::wire;
+use berth_api::wire::{self, Change, ChangeKind, DocumentKind};
 use berth_service::apply;
 
 pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
@@ -22,7 +24,19 @@ async fn apply(
     Asking(caller): Asking,
     Body(request): Body<wire::ApplyRequest>,
 ) -> Answer<wire::Diff> {
-    Ok(Json(apply::apply(&app.service, &caller, request).await?))
+    let _held = app.tracking.teams.lock().await;
+    // A new team must not find what an earlier one of its name has tracked.
+    let diff = apply::diff(&app.service, request.clone()).await?;
+    let team = |of: &&Change| of.kind == DocumentKind::Team && of.path.is_empty();
+    for added in diff.changes.iter().filter(team).filter(|of| of.change == ChangeKind::Add) {
+        forget_team(&app, &added.name).await.map_err(to_failure)?;
+    }
+    let applied = apply::apply(&app.service, &caller, request).await?;
+    if applied.changes.iter().filter(team).any(|of| of.change == ChangeKind::Remove) {
+        let app = app.clone();
+        tokio::spawn(async move { removed_teams(&app).await });
+    }
+    Ok(Json(applied))
 }
 
 async fn diff(

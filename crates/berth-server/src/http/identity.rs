@@ -3,7 +3,9 @@
 use super::answer::{Answer, Created, Done, Failure, Json};
 use super::asking::Asking;
 use super::extract::{Body, Path, Query};
+use super::tracking::to_failure;
 use crate::app::App;
+use crate::tracking_clean::{forget_team, removed_teams};
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::wire;
@@ -92,6 +94,8 @@ async fn create_team(
     Asking(caller): Asking,
     Body(wish): Body<wire::Team>,
 ) -> Result<Created<wire::Team>, Failure> {
+    let _held = app.tracking.teams.lock().await;
+    forget_team(&app, &wish.name).await.map_err(to_failure)?;
     Ok(Created(identity::teams::create(&app.service, &caller, wish).await?))
 }
 
@@ -101,6 +105,7 @@ async fn delete_team(
     Path(name): Path<String>,
 ) -> Result<Done, Failure> {
     identity::teams::delete(&app.service, &caller, &name).await?;
+    tokio::spawn(async move { removed_teams(&app).await });
     Ok(Done)
 }
 

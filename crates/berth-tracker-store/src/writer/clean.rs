@@ -37,6 +37,7 @@ impl Writer {
             Clean::Experiment { no, before } => {
                 self.begin_experiment(connection, group, no, before).await
             }
+            Clean::Team { team } => self.begin_team(connection, group, &team).await,
             Clean::Rows(of) if of.is_run => self.rows_of_run(connection, group, &of).await,
             Clean::Rows(of) => self.rows_of_experiment(connection, &of).await,
             Clean::End(of) => {
@@ -94,15 +95,80 @@ impl Writer {
                 cleaned.begun.push(begun);
                 continue;
             }
-            self.begin(connection, &begun).await?;
-            let sql = "DELETE FROM runs WHERE no = ?";
-            execute(connection, self.backend(), sql, vec![Bind::Int(no)]).await?;
-            self.runs.remove(&no);
-            if let Some(kept) = self.runs_of_experiment.get_mut(&experiment) {
-                *kept = kept.saturating_sub(1);
-            }
-            group.gone.push(id);
+            self.begin_run(connection, group, &begun, id).await?;
             cleaned.begun.push(begun);
+        }
+        answer(&cleaned)
+    }
+
+    async fn begin_run(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        begun: &Removal,
+        id: String,
+    ) -> sqlx::Result<()> {
+        self.begin(connection, begun).await?;
+        let sql = "DELETE FROM runs WHERE no = ?";
+        execute(connection, self.backend(), sql, vec![Bind::Int(begun.no)]).await?;
+        self.runs.remove(&begun.no);
+        if let Some(kept) = self.runs_of_experiment.get_mut(&begun.experiment) {
+            *kept = kept.saturating_sub(1);
+        }
+        group.gone.push(id);
+        Ok(())
+    }
+
+    /// Marks the runs of one experiment of a team, or the experiment after its last run, or removes the
+    /// documents of a team without experiments. What versions name goes too: the team's artifacts are gone.
+    async fn begin_team(
+        &mut self,
+        connection: &mut AnyConnection,
+        group: &mut Group,
+        team: &str,
+    ) -> Applied {
+        let mut cleaned = Cleaned { next: Some(0), ..Cleaned::default() };
+        let sql = "SELECT sub, name FROM docs WHERE kind = 1 AND scope = ? LIMIT 1";
+        let first = self.all(connection, sql, vec![Bind::from(team)]).await?;
+        if let Some(row) = first.first() {
+            let (experiment, name): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+            let sql = "SELECT no, id FROM runs WHERE experiment = ? ORDER BY no LIMIT ?";
+            let binds = [experiment, MOST_RUNS].map(Bind::Int).to_vec();
+            let runs = self.all(connection, sql, binds).await?;
+            for row in &runs {
+                let (no, id): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+                let (team, path) = (team.to_owned(), format!("{experiment}/{id}"));
+                let begun = Removal { is_run: true, no, experiment, team, path };
+                self.begin_run(connection, group, &begun, id).await?;
+                cleaned.begun.push(begun);
+            }
+            if (runs.len() as i64) < MOST_RUNS {
+                let (scope, path) = (team.to_owned(), experiment.to_string());
+                let key = DocKey { kind: Kind::Experiment, scope, name, sub: experiment };
+                let (no, team) = (experiment, team.to_owned());
+                let begun = Removal { is_run: false, no, experiment, team, path };
+                self.begin(connection, &begun).await?;
+                self.remove_doc(connection, &key).await?;
+                group.gone_experiments.push(experiment);
+                cleaned.begun.push(begun);
+            }
+            return answer(&cleaned);
+        }
+        let sql = "SELECT kind, name, sub FROM docs WHERE scope = ? AND kind IN (2, 3, 5) LIMIT ?";
+        let docs = self.all(connection, sql, vec![Bind::from(team), Bind::Int(MOST_ROWS)]).await?;
+        for row in &docs {
+            let kind = match row.try_get::<i64, _>(0)? {
+                2 => Kind::RegisteredModel,
+                3 => Kind::ModelVersion,
+                _ => Kind::Webhook,
+            };
+            cleaned.models += u64::from(kind == Kind::RegisteredModel);
+            let (scope, name, sub) = (team.to_owned(), row.try_get(1)?, row.try_get(2)?);
+            self.remove_doc(connection, &DocKey { kind, scope, name, sub }).await?;
+            self.named = None;
+        }
+        if (docs.len() as i64) < MOST_ROWS {
+            cleaned.next = None;
         }
         answer(&cleaned)
     }
@@ -248,7 +314,7 @@ impl Writer {
         self.begin(connection, &begun).await?;
         self.remove_doc(connection, &key).await?;
         group.gone_experiments.push(no);
-        answer(&Cleaned { begun: vec![begun], next: None })
+        answer(&Cleaned { begun: vec![begun], ..Cleaned::default() })
     }
 
     async fn rows_of_experiment(

@@ -6,12 +6,14 @@ use berth_tracker::{
     RunChange, RunHead, RunModel, Store, Tags,
 };
 use berth_tracker_store::{Clean, Removal, TrackingStore};
+use std::collections::BTreeSet;
 
 on_both!(
     a_run_that_was_deleted_long_ago_is_gone_with_all_that_it_logged,
     a_run_that_a_version_names_stays,
     a_removal_goes_on_after_a_restart_and_frees_no_number,
     an_experiment_goes_when_its_runs_are_gone_and_its_name_is_free,
+    all_that_a_removed_team_had_goes_and_nothing_of_another_team,
 );
 
 /// A time after every deletion in these tests.
@@ -241,5 +243,50 @@ async fn an_experiment_goes_when_its_runs_are_gone_and_its_name_is_free(place: P
     store.close().await;
     let store = place.open().await;
     assert!(experiment(&store, "vision", "one").await > of);
+    store.close().await;
+}
+
+async fn all_that_a_removed_team_had_goes_and_nothing_of_another_team(place: Place) {
+    let store = place.open().await;
+    for team in ["vision", "audio"] {
+        for name in ["one", "two"] {
+            let of = experiment(&store, team, name).await;
+            let only = run(&store, of, &format!("{team}-{name}"), 1).await;
+            log(&store, &only, vec![metric("loss", 1, 0.5)], vec![], vec![]).await.unwrap();
+        }
+        let scope = team.to_owned();
+        let edit = move |set: &mut DocSet| {
+            for (kind, name) in [(Kind::RegisteredModel, "chat"), (Kind::Webhook, "hook")] {
+                let key = DocKey { kind, scope: scope.clone(), name: name.to_owned(), sub: 0 };
+                set.put(key, &"a document");
+            }
+            Ok(Vec::new())
+        };
+        store.edit(DocChange { load: Vec::new(), edit: Box::new(edit) }).await.unwrap();
+    }
+    let step = async |store: &TrackingStore| {
+        store.clean(Clean::Team { team: "vision".to_owned() }).await.unwrap()
+    };
+    let first = step(&store).await;
+    assert_eq!(first.begun.len(), 2, "a run and its experiment");
+    // A new process goes on.
+    store.close().await;
+    let store = place.open().await;
+    let (mut begun, mut models) = (0, 0);
+    loop {
+        let next = step(&store).await;
+        (begun, models) = (begun + next.begun.len(), models + next.models);
+        if next.next.is_none() {
+            break;
+        }
+    }
+    assert_eq!((begun, models), (2, 1));
+    assert!(store.experiment_named("vision", "one").is_none());
+    assert!(store.run_head("vision-two").await.unwrap().is_none());
+    assert_eq!(store.teams().await.unwrap(), BTreeSet::from(["audio".to_owned()]));
+    finish(&store).await;
+    assert_eq!(store.removals(10).await.unwrap(), []);
+    assert_eq!((rows(&store, "points").await, rows(&store, "runs").await), (2, 2));
+    assert!(store.run_head("audio-two").await.unwrap().is_some());
     store.close().await;
 }

@@ -5,7 +5,9 @@ use crate::fail::{Exit, Failure, Result};
 use crate::prompt;
 use crate::show::words;
 use berth_api::Client;
+use berth_api::routes::Method;
 use berth_api::wire::JobQuery;
+use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Deletion<'a> {
@@ -59,6 +61,10 @@ async fn goes_along(client: &Client, deletion: Deletion<'_>) -> Vec<(u64, &'stat
                     "schedule",
                 ));
             }
+            let experiments = (Method::Post, "experiments/search", "experiments");
+            goes.push((tracked(client, team, experiments).await, "experiment"));
+            let models = (Method::Get, "registered-models/search", "registered_models");
+            goes.push((tracked(client, team, models).await, "registered model"));
         }
         Deletion::User(user) => {
             if let Ok(all) = client.tokens().await {
@@ -86,6 +92,23 @@ async fn goes_along(client: &Client, deletion: Deletion<'_>) -> Vec<(u64, &'stat
     }
     goes.retain(|(count, _)| *count > 0);
     goes
+}
+
+/// The number of experiments or registered models of a team, without those that others share with it.
+async fn tracked(client: &Client, team: &str, (method, path, list): (Method, &str, &str)) -> u64 {
+    let (mut count, mut fields) = (0, json!({ "max_results": 1000 }));
+    let path = format!("2.0/mlflow/{path}");
+    let place = format!("mlflow-artifacts:/{team}/");
+    let is_own =
+        |one: &&Value| one["artifact_location"].as_str().is_none_or(|at| at.starts_with(&place));
+    while let Ok(page) = client.tracked((method, &path), &fields, Some(team)).await {
+        count += page[list].as_array().map_or(0, |all| all.iter().filter(is_own).count());
+        match page["next_page_token"].as_str() {
+            Some(next) if !next.is_empty() => fields["page_token"] = json!(next),
+            _ => break,
+        }
+    }
+    count as u64
 }
 
 fn question(deletion: Deletion<'_>, goes: &[(u64, &str)]) -> String {

@@ -134,6 +134,7 @@ const OF_TYPES: &[(&str, &str)] = &[
     ("Recipe.team", "Whose it is"),
     ("RecipeCode.commit", "The commit of git that was checked out"),
     ("ReservedNodes.name", "What the reservation is called"),
+    ("Returns.better", "Which values of the metric are better: the higher or the lower"),
     ("Schedule.file", "The job file that it submits"),
     ("Schedule.id", "The id to name it by"),
     ("Schedule.name", "What its jobs are called"),

@@ -204,3 +204,42 @@ fn an_attempt_to_change_a_run_of_another_team_is_in_the_audit_log() {
     until("the attempt is recorded", || of("mia") == 1);
     assert_eq!(of("kim"), 0);
 }
+
+#[test]
+fn a_new_team_sees_nothing_of_a_removed_team_of_its_name() {
+    let people = People::start("1xL4");
+    let mia = people.join("mia", "audio", "researcher");
+    let make = |token: &str, name: &str| {
+        let made = people.tracked(token, "experiments/create", &json!({ "name": name }));
+        let experiment = text(&made["experiment_id"]);
+        let wish = json!({ "experiment_id": experiment });
+        let run = people.tracked(token, "runs/create", &wish);
+        (experiment, text(&run["run"]["info"]["run_id"]))
+    };
+    let (experiment, run) = make(&people.kim, "digits");
+    people.tracked(&people.kim, "registered-models/create", &json!({ "name": "chat" }));
+    let version = json!({ "name": "chat", "source": format!("runs:/{run}/model"), "run_id": run });
+    people.tracked(&people.kim, "model-versions/create", &version);
+    let (shared, kept) = make(&mia, "sounds");
+    let share = json!({ "experiment_id": shared, "team": "vision" });
+    people.give("lea", "audio", "team_lead");
+    people.tracked(&people.lea, "experiments/share", &share);
+    let sees = |path: String| people.seen(&people.kim, &path).status;
+    assert_eq!(sees(format!("runs/get?run_id={kept}")), 200);
+
+    people.server.run_ok(&["team", "rm", "vision", "-y"]);
+    people.server.run_ok(&["team", "add", "vision"]);
+    people.give("kim", "vision", "researcher");
+    assert_eq!(sees(format!("experiments/get?experiment_id={experiment}")), 404);
+    assert_eq!(sees(format!("runs/get?run_id={run}")), 404);
+    assert_eq!(sees("registered-models/get?name=chat".to_owned()), 404);
+    assert_eq!(sees("model-versions/get?name=chat&version=1".to_owned()), 404);
+    assert_eq!(sees(format!("runs/get?run_id={kept}")), 404, "the share ended");
+    assert_eq!(people.seen(&mia, &format!("runs/get?run_id={kept}")).status, 200);
+    let audit = people.get(&people.admin, "/v1/audit?limit=100").body;
+    assert!(audit.contains("remove_team_records"), "{audit}");
+    // The names are free, and what the new team logs stays.
+    let (_, run) = make(&people.kim, "digits");
+    people.tracked(&people.kim, "registered-models/create", &json!({ "name": "chat" }));
+    assert_eq!(sees(format!("runs/get?run_id={run}")), 200);
+}
