@@ -208,7 +208,7 @@ fn an_attempt_to_change_a_run_of_another_team_is_in_the_audit_log() {
 #[test]
 fn a_new_team_sees_nothing_of_a_removed_team_of_its_name() {
     let people = People::start("1xL4");
-    let mia = people.join("mia", "audio", "researcher");
+    let mia = people.join("mia", "audio", "team_lead");
     let make = |token: &str, name: &str| {
         let made = people.tracked(token, "experiments/create", &json!({ "name": name }));
         let experiment = text(&made["experiment_id"]);
@@ -222,8 +222,7 @@ fn a_new_team_sees_nothing_of_a_removed_team_of_its_name() {
     people.tracked(&people.kim, "model-versions/create", &version);
     let (shared, kept) = make(&mia, "sounds");
     let share = json!({ "experiment_id": shared, "team": "vision" });
-    people.give("lea", "audio", "team_lead");
-    people.tracked(&people.lea, "experiments/share", &share);
+    people.tracked(&mia, "experiments/share", &share);
     let sees = |path: String| people.seen(&people.kim, &path).status;
     assert_eq!(sees(format!("runs/get?run_id={kept}")), 200);
 
