@@ -388,7 +388,12 @@ async fn start(
         connections,
         public_url,
         oidc,
-        tracking: Tracking { store: tracking, runs, known: KnownCallers::default(), teams: Default::default() },
+        tracking: Tracking {
+            store: tracking,
+            runs,
+            known: KnownCallers::default(),
+            teams: tokio::sync::Mutex::default(),
+        },
     });
     Ok(Begun { app, running, watch })
 }
