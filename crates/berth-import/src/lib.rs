@@ -18,8 +18,9 @@ mod source;
 mod sqlite;
 mod sums;
 pub mod tags;
+mod transfer;
 
-pub use copy::{Checked, Options, Watch, copy};
+pub use copy::{Checked, Options, Watch};
 pub use error::{Error, Result};
 pub use files::FileStore;
 pub use http::Server;
@@ -31,3 +32,4 @@ pub use report::{Difference, ExperimentReport, ModelsReport, Problem, Problems, 
 pub use sink::{Cuts, NewRun, NewVersion, Sink, Target};
 pub use source::{Fut, Pages, Source};
 pub use sqlite::Database;
+pub use transfer::copy;

@@ -17,6 +17,7 @@ mod serve;
 mod tls;
 mod tracking;
 mod tracking_clean;
+mod tracking_orphans;
 mod tracking_place;
 mod webhook;
 

@@ -3,11 +3,12 @@
 //! retention.
 
 use crate::app::App;
+use crate::tracking_orphans;
 use berth_api::wire::RunsCleaned;
 use berth_engine::clock;
 use berth_model::Span;
 use berth_service::{Fault, Service, artifacts, put_as_server, server_audit};
-use berth_store::{Batch, TeamRow};
+use berth_store::Batch;
 use berth_tracker::{DocChange, DocKey, DocSet, Error, Experiment, Kind, Load, Store};
 use berth_tracker_store::{Clean, Removal, TrackingStore};
 use serde_json::json;
@@ -32,7 +33,7 @@ pub fn begin(app: App, keep: Option<Span>) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
             // First what an earlier process has not completed.
-            removed_teams(&app).await;
+            removed_teams(&app, &[]).await;
             tokio::time::sleep(pause).await;
             if let Some(keep) = keep {
                 let before = clock::now().0.saturating_sub(keep.0);
@@ -42,9 +43,11 @@ pub fn begin(app: App, keep: Option<Span>) -> JoinHandle<()> {
     })
 }
 
-/// Removes what is tracked for teams that do not exist. The next pass retries failures.
-pub async fn removed_teams(app: &App) {
+/// Removes what is tracked for teams that do not exist; a person has just removed those of `names`. The
+/// next pass retries failures.
+pub async fn removed_teams(app: &App, names: &[String]) {
     let remove = async {
+        tracking_orphans::release(app, names).await?;
         for team in app.tracking.store.teams().await? {
             let _held = app.tracking.teams.lock().await;
             forget_team(app, &team).await?;
@@ -59,8 +62,9 @@ pub async fn removed_teams(app: &App) {
 /// Hides what is tracked for a team that does not exist, and marks it for removal. The caller holds the
 /// lock `teams`.
 pub async fn forget_team(app: &App, team: &str) -> Result<(), Error> {
-    let found = app.service.store.get::<TeamRow>(team).await;
-    if found.map_err(|why| Error::internal(why.to_string()))?.is_some() {
+    if tracking_orphans::is_team(&app.service, team).await?
+        || tracking_orphans::load(app).await?.contains(team)
+    {
         return Ok(());
     }
     let store = &app.tracking.store;

@@ -23,7 +23,8 @@ mod tests;
 pub use berth_model::JobKind;
 pub use berth_model::run::{
     Checkpoint, Command, Container, Env, How, Launch, LogLimits, Moment, Network, Notify,
-    Parameter, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Signal, StopRule, Sweep, Times, Tool, Via,
+    Parameter, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Signal, StopRule, Sweep, Times, Tool,
+    Via,
 };
 pub use blocks::MOST_ELEMENTS;
 pub use flags::FlagError;

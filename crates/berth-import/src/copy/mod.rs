@@ -10,14 +10,11 @@ mod plan;
 mod registry;
 mod runs;
 mod send;
-#[cfg(test)]
-mod tests;
 
 pub use map::Map;
 pub use plan::Pair;
 pub(crate) use send::cut;
 
-use crate::check;
 use crate::error::Result;
 use crate::report::{ExperimentReport, Problems, Report};
 use crate::sink::Sink;
@@ -80,19 +77,9 @@ pub struct Copy<'a> {
     pub map: RefCell<Map>,
 }
 
-pub async fn copy(
-    source: &dyn Source,
-    sink: &dyn Sink,
-    options: &Options,
-    problems: &Problems,
-    watch: &dyn Watch,
-) -> Result<Report> {
-    let map = RefCell::default();
-    Copy { source, sink, options, problems, watch, map }.whole().await
-}
-
 impl Copy<'_> {
-    async fn whole(&self) -> Result<Report> {
+    /// Moves everything. Returns the experiments of both sides, to compare them.
+    pub(crate) async fn run(&self) -> Result<(Vec<Pair>, Report)> {
         let mut report = Report {
             source: self.source.name().to_owned(),
             target: self.sink.name().to_owned(),
@@ -103,8 +90,7 @@ impl Copy<'_> {
         let mut pairs = self.plan().await?;
         if self.options.dry_run {
             self.count(&pairs, &mut report).await?;
-            report.finish(self.problems);
-            return Ok(report);
+            return Ok((pairs, report));
         }
         self.make_experiments(&mut pairs).await?;
         let mut pending = Vec::new();
@@ -120,12 +106,7 @@ impl Copy<'_> {
         }
         report.registered = self.copy_registry().await?;
         self.delete_experiments(&pairs).await?;
-        if self.options.checked != Checked::Nothing {
-            check::compare(self, &pairs, &mut report).await?;
-        }
-        self.problems.must_be_none(self.options.strict)?;
-        report.finish(self.problems);
-        Ok(report)
+        Ok((pairs, report))
     }
 
     /// Records a problem of one entity and continues. Returns all other errors.

@@ -32,9 +32,11 @@ async fn apply(
         forget_team(&app, &added.name).await.map_err(to_failure)?;
     }
     let applied = apply::apply(&app.service, &caller, request).await?;
-    if applied.changes.iter().filter(team).any(|of| of.change == ChangeKind::Remove) {
+    let removed = applied.changes.iter().filter(team).filter(|of| of.change == ChangeKind::Remove);
+    let removed: Vec<String> = removed.map(|of| of.name.clone()).collect();
+    if !removed.is_empty() {
         let app = app.clone();
-        tokio::spawn(async move { removed_teams(&app).await });
+        tokio::spawn(async move { removed_teams(&app, &removed).await });
     }
     Ok(Json(applied))
 }

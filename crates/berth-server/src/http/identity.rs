@@ -105,7 +105,7 @@ async fn delete_team(
     Path(name): Path<String>,
 ) -> Result<Done, Failure> {
     identity::teams::delete(&app.service, &caller, &name).await?;
-    tokio::spawn(async move { removed_teams(&app).await });
+    tokio::spawn(async move { removed_teams(&app, &[name]).await });
     Ok(Done)
 }
 

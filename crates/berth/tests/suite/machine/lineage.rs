@@ -157,7 +157,7 @@ fn what_is_not_there_and_what_was_not_run_by_a_job_is_said() {
     let run = made["run"]["info"]["run_id"].as_str().unwrap();
     let (status, said) = code(&["reproduce", run]);
     assert_eq!(status, Some(4), "{said}");
-    assert!(said.contains("not that of a job"), "{said}");
+    assert!(said.contains("has no job"), "{said}");
     assert!(server.run_ok(&["lineage", &format!("run:{run}")]).contains("run by hand"));
 }
 

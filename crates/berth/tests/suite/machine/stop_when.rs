@@ -126,10 +126,7 @@ fn a_rule_with_a_mistake_is_refused_where_it_is_wrong() {
     let ran =
         server.berth(&["run", "--stop-when", "val_acc not better for 5 evaluations", "--", "true"]);
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(
-        !ran.status.success() && said.contains("--stop-when: is a higher or a lower"),
-        "{said}"
-    );
+    assert!(!ran.status.success() && said.contains("--stop-when: is a higher or lower"), "{said}");
     let shown = server.run_ok(&["run", "--dry-run", "--stop-when", "loss is nan", "--", "true"]);
     assert!(!shown.is_empty());
 }

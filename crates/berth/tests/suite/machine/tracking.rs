@@ -33,6 +33,7 @@ fn mlflow(server: &Server, script: &Path, args: &[&str]) -> String {
         .env("MLFLOW_TRACKING_URI", &server.url)
         .env("MLFLOW_TRACKING_TOKEN", server.token())
         .env("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+        .env("MLFLOW_DISABLE_TELEMETRY", "true")
         .env("GIT_PYTHON_REFRESH", "quiet")
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .current_dir(server.work.path())
