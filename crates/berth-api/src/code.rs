@@ -108,7 +108,9 @@ codes! {
     BRT0009 NotFound 404 NotFound "Not found"
         cause: "No node, queue, team, user, token, template, schedule, secret or volume has that \
                 name, or you may not see it."
-        next: "List what there is with the command of the same kind, such as `berth nodes`."
+        next: "The error names the command that lists what there is of that kind, such as \
+               `berth nodes`. Things of a team are looked for in your default team; `--team TEAM` \
+               names another."
     BRT0010 NoSuchRoute 404 Usage "There is no such route"
         cause: "The API has no such path, or the path does not accept this method."
         next: "See /openapi.json. If Berth's own command line sent the request, check that it is \
@@ -121,8 +123,8 @@ codes! {
         cause: "Something of the same kind already has that name."
         next: "Choose another name, or change the existing one."
     BRT0013 InUse 409 Refused "It is in use"
-        cause: "Something else depends on it: a team has jobs or volumes, a user or project has \
-                jobs, jobs use a volume, a queue has queues below it, or a node runs work."
+        cause: "Something else depends on it: a team has jobs, volumes or data, a user or project \
+                has jobs, jobs use a volume, a queue has queues below it, or a node runs work."
         next: "Move or end what uses it first. The message names it."
     BRT0014 KeyReused 422 Refused "The idempotency key was used for another request"
         cause: "An earlier request had the same Idempotency-Key and another body. A key stands for \
