@@ -1,4 +1,4 @@
-//! `berth storage`: what artifacts and data of teams take.
+//! `berth storage`: what artifacts, data and code of teams take.
 
 use crate::complete;
 use crate::context::Context;

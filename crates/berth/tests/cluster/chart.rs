@@ -214,8 +214,9 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     assert!(args.contains(&format!("\"--fetch-image={image}\"")), "{args}");
     assert!(args.contains("\"--fetch-url=https://berth.berth.svc:7117\""), "{args}");
     let mounts = &deployment["spec"]["template"]["spec"]["containers"][0]["volumeMounts"];
-    let code = mounts.as_array().expect("a list").iter().find(|one| one["name"] == "code");
-    assert_eq!(code.expect("a volume for code")["mountPath"], "/var/lib/berth/code");
+    let claim = mounts.as_array().expect("a list").iter().filter(|one| one["name"] == "code");
+    let places: Vec<_> = claim.map(|one| one["mountPath"].as_str().expect("a path")).collect();
+    assert_eq!(places, ["/var/lib/berth/code", "/var/lib/berth/blobs"]);
     // The server finds the agent by its label and the name of its port.
     let agent = get(&cluster, "daemonset", "berth-node-agent")["spec"]["template"].clone();
     assert_eq!(agent["metadata"]["labels"]["app.kubernetes.io/name"], "berth-node-agent");

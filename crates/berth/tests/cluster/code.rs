@@ -174,7 +174,7 @@ fn a_pod_that_cannot_fetch_its_code_fails_its_job_and_says_why() {
     let berth = berth(&cluster);
     let mut machine = Machine::new(&cluster, "a");
     let job = run(&berth, &["--hold", "--name", "gone", "--code", ".", "--", "bash", "train.sh"]);
-    fs::remove_dir_all(berth.home.path().join("code/default")).unwrap();
+    fs::remove_dir_all(berth.home.path().join("blobs/sha256")).unwrap();
     berth.run_ok(&["resume", &job]);
     let pod = pod_of(&cluster, &job);
     machine.until("it fails", || state(&berth, &job) == "failed");
