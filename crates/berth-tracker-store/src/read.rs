@@ -21,8 +21,8 @@ const MOST_NUMBERS: usize = 1000;
 const MOST_BYTES: usize = 256 << 20;
 
 fn kind(number: i64) -> Option<Kind> {
-    use Kind::{Experiment, LoggedModel, ModelVersion, RegisteredModel, Webhook};
-    [Experiment, RegisteredModel, ModelVersion, LoggedModel, Webhook]
+    use Kind::{Experiment, LoggedModel, ModelShare, ModelVersion, RegisteredModel, Webhook};
+    [Experiment, RegisteredModel, ModelVersion, LoggedModel, Webhook, ModelShare]
         .into_iter()
         .find(|kind| *kind as i64 == number)
 }
@@ -117,7 +117,8 @@ impl Reader<'_> {
 
     /// The teams that have models or webhooks.
     pub async fn scopes(&self) -> Read<BTreeSet<String>> {
-        let sql = "SELECT DISTINCT scope FROM docs WHERE kind IN (2, 3, 5)";
+        // A model that is shared with every team has the scope `*`.
+        let sql = "SELECT DISTINCT scope FROM docs WHERE kind IN (2, 3, 5, 6) AND scope <> '*'";
         let rows = self.rows(sql, Vec::new()).await;
         let read = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         read.map_err(|error| failed("read the teams", &error))

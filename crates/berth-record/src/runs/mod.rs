@@ -17,6 +17,7 @@ mod measure;
 mod packages;
 mod place;
 mod position;
+mod restored;
 mod told;
 
 pub use berth_service::tracked_run::run_id;
