@@ -26,7 +26,7 @@ async fn apply(
 ) -> Answer<wire::Diff> {
     let _held = app.tracking.teams.lock().await;
     // A new team must not find what an earlier one of its name has tracked.
-    let diff = apply::diff(&app.service, request.clone()).await?;
+    let diff = apply::allowed_diff(&app.service, &caller, request.clone()).await?;
     let team = |of: &&Change| of.kind == DocumentKind::Team && of.path.is_empty();
     for added in diff.changes.iter().filter(team).filter(|of| of.change == ChangeKind::Add) {
         forget_team(&app, &added.name).await.map_err(to_failure)?;
