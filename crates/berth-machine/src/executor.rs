@@ -196,6 +196,8 @@ pub fn begin(tools: Tools, inlet: Inlet<Seen>) -> (Executor, Watch) {
         tokio::spawn(slices::tidy_up(worker.tools.slices.clone())),
         tokio::spawn(slices::look_around(worker.tools.slices.clone())),
     ];
+    let (data, told) = (worker.tools.data.clone(), worker.inlet.clone());
+    tokio::spawn(async move { data.tell(&told).await });
     tokio::spawn(async move {
         worker.work(taken).await;
         looking.iter().for_each(tokio::task::JoinHandle::abort);
@@ -308,6 +310,9 @@ impl Worker {
                 Ok(Ok(true)) => Ok(()),
                 _ => tools.provide(&start).await,
             };
+            if DataCache::is_needed(&start.run) {
+                tools.data.tell(&inlet).await;
+            }
             match provided {
                 Ok(()) => {
                     if let Some(again) = again.upgrade() {

@@ -81,6 +81,7 @@ impl Cluster {
             domains,
             idle_since: Some(since),
             since,
+            data: BTreeMap::new(),
             gpu_prices: Vec::new(),
             indexed: None,
             removed: false,
@@ -99,6 +100,7 @@ impl Cluster {
     }
 
     pub fn remove(&mut self, ix: NodeIx) {
+        self.keep_data(ix, BTreeMap::new());
         self.count_empty(ix, false);
         self.nodes[ix.at()].removed = true;
         self.reindex(ix);

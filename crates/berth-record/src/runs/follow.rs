@@ -398,6 +398,7 @@ fn jobs_of(event: &Event) -> Vec<JobId> {
         | Event::NodeChanged { .. }
         | Event::NodeRemoved { .. }
         | Event::GpuChanged { .. }
+        | Event::DataKept { .. }
         | Event::QueueSet { .. }
         | Event::QueueRemoved { .. }
         | Event::PolicySet { .. }

@@ -154,6 +154,7 @@ fn job(number: u64) -> JobSnapshot {
         begin: None,
         hold: false,
         groups: Vec::new(),
+        data: BTreeSet::new(),
     })
 }
 
