@@ -8,8 +8,15 @@ import {
   seriousViolations,
   signIn,
 } from "../support/browser";
-import { type Server, startServer, until } from "../support/server";
-import { finishRun, logMetric, logRun, makeExperiment, putArtifact } from "../support/tracking";
+import { jobIs, type Server, startServer, submit, until } from "../support/server";
+import {
+  finishRun,
+  logMetric,
+  logRun,
+  makeExperiment,
+  pushData,
+  putArtifact,
+} from "../support/tracking";
 
 let server: Server;
 let browser: Browser;
@@ -221,6 +228,78 @@ test("artifacts are looked through, previewed and downloaded", async () => {
   await page.goto(`${server.url}/runs/${run}?tab=artifacts&path=report`);
   await page.getByRole("link", { name: "<b>notes.txt" }).click();
   await page.getByRole("dialog").getByText("plain <b>text</b>").waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a job leads to its run, which says what has changed and submits the job again", async () => {
+  pushData(server, "books@v1", "vision", { "a.txt": "alpha" }, kim);
+  const file =
+    "name: reads\nteam: vision\ngpus: 1\ndata: {/data: 'dvc:books'}\nrun: cat /data/a.txt\n";
+  const job = await submit(server, file, kim);
+  await jobIs(server, job, "done");
+  const page = await openPage(browser);
+  await signIn(page, server.url, kim);
+  await page.goto(`${server.url}/jobs/${job}`);
+  await page.locator("main header").getByRole("link", { name: "Run", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "reads" }).waitFor();
+  await page.getByRole("button", { name: "Reproduce" }).click();
+  const drawer = page.getByRole("dialog", { name: "Reproduce" });
+  await drawer.getByText("The job can run again, but its result may differ").waitFor();
+  await drawer
+    .getByRole("group", { name: /^Job file/ })
+    .getByText("dvc:books@v1#")
+    .waitFor();
+  await drawer.getByText(/^berth reproduce run:\w+ --team vision --submit$/).waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+  const asked = page.url();
+  await drawer.getByRole("button", { name: "Submit again" }).click();
+  await page.waitForURL(/\/jobs\/\d+$/);
+  const again = page.url().split("/").at(-1) as string;
+  expect(again).not.toBe(job);
+  await jobIs(server, again, "done");
+  expect((await server.api("GET", `/v1/runs/job:${again}/recipe`)).body.file).toBe(
+    (await server.api("GET", `/v1/runs/job:${job}/recipe`)).body.file,
+  );
+
+  // With other data under the same name the job is submitted only after a question.
+  server.berth(["data", "rm", "books@v1", "--team", "vision", "-y"]);
+  pushData(server, "books@v1", "vision", { "a.txt": "beta" }, kim);
+  await page.goto(asked);
+  await drawer.getByText("The run cannot be repeated as it was").waitFor();
+  await drawer
+    .getByRole("region", { name: "Prevents an exact repetition" })
+    .getByText("data books@v1")
+    .waitFor();
+  expect(await drawer.getByRole("button", { name: "Submit again" }).count()).toBe(0);
+  await drawer.getByRole("button", { name: "Submit anyway" }).click();
+  expect(await seriousViolations(page)).toEqual([]);
+  await page.getByRole("alertdialog").getByRole("button", { name: "Submit the job" }).click();
+  await page.waitForURL(/\/jobs\/\d+$/);
+  const other = page.url().split("/").at(-1) as string;
+  await jobIs(server, other, "done");
+  expect(server.berth(["logs", other])).toContain("beta");
+  expectNoFaults(page);
+  await page.context().close();
+
+  const viewer = await openPage(browser);
+  await signIn(viewer, server.url, vera);
+  await viewer.goto(asked);
+  const submits = viewer.getByRole("button", { name: "Submit anyway" });
+  await submits.waitFor();
+  expect(await submits.getAttribute("aria-disabled")).toBe("true");
+  await viewer.context().close();
+});
+
+test("a run without a job says that it cannot be repeated", async () => {
+  const page = await openPage(browser);
+  await signIn(page, server.url, kim);
+  await page.goto(`${server.url}/runs/${runs.good}?reproduce=true`);
+  const drawer = page.getByRole("dialog", { name: "Reproduce" });
+  await drawer
+    .getByRole("alert")
+    .getByText(/has no job/)
+    .waitFor();
   expectNoFaults(page);
   await page.context().close();
 });

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
+import { FlaskConical, Waypoints } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { asApiError } from "@/api/error";
 import { jobQuery } from "@/api/queries";
@@ -76,7 +77,14 @@ export default function JobPage() {
       path={PATH}
       heading={job ? <Cut>{job.name}</Cut> : id}
       badge={job && <Badge job={job} />}
-      actions={job && <JobActions job={job} terminal={false} />}
+      actions={
+        job && (
+          <>
+            <Tracked job={job} />
+            <JobActions job={job} terminal={false} />
+          </>
+        )
+      }
       command={commandOf(id, tab, search)}
       fill
     >
@@ -131,6 +139,22 @@ function Badge({ job }: { job: Job }) {
         )}
       </span>
     </div>
+  );
+}
+
+/** To the tracked run, and to what the job was made from and what came of it. */
+function Tracked({ job }: { job: Job }) {
+  return (
+    <>
+      {job.run && (
+        <LinkButton to="/runs/$run" params={{ run: job.run }} icon={FlaskConical}>
+          Run
+        </LinkButton>
+      )}
+      <LinkButton to="/lineage" search={{ of: `job:${job.id}` }} icon={Waypoints}>
+        Lineage
+      </LinkButton>
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
+import type { Lineage, LineageNode } from "@/api/types";
 import { cx } from "@/lib/cx";
 import { type Branch, type Direction, kindOf, nameOf, noteOf, treeOf } from "./model";
-import type { Lineage, LineageNode } from "./wire";
 
 const DOTS: Record<number, string> = {
   1: "bg-series-1",

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef } from "react";
 import { useOneTeam } from "@/api/one-team";
+import type { Lineage } from "@/api/types";
 import { Button, ErrorState, Money, Note, Page, Segmented, Skeleton } from "@/design";
 import { count } from "@/lib/format";
 import { LineageGraph } from "@/viz/lineage-graph/LineageGraph";
@@ -11,7 +12,6 @@ import { ListView } from "./ListView";
 import { canBegin, graphOf, kindOf, lineageCommand, nameOf, summary } from "./model";
 import { Asker, Start } from "./Start";
 import type { LineageSearch } from "./search";
-import type { Lineage } from "./wire";
 
 const route = getRouteApi("/lineage");
 

@@ -1,10 +1,10 @@
 // From what the API says about a lineage to what is drawn, listed and copied. Pure.
 
+import type { Lineage, LineageKind, LineageLink, LineageNode } from "@/api/types";
 import { shell } from "@/design/CommandBar";
 import { bytes, money, plural } from "@/lib/format";
 import type { GraphNode } from "@/viz/lineage-graph/LineageGraph";
 import type { Link } from "@/viz/lineage-graph/layout";
-import type { Lineage, LineageKind, LineageLink, LineageNode } from "./wire";
 
 const KINDS: Record<LineageKind, { word: string; tone: GraphNode["tone"] }> = {
   model: { word: "Model", tone: 1 },
@@ -46,10 +46,10 @@ export function nameOf(node: LineageNode): string {
 
 /** What a run has cost is what its job has cost. */
 export function costOf(of: Lineage, node: LineageNode): number | undefined {
-  if (node.details.cost_micros !== undefined || node.kind !== "run")
-    return node.details.cost_micros;
+  const own = node.details.cost_micros ?? undefined;
+  if (own !== undefined || node.kind !== "run") return own;
   const job = neighbours(of, node.id, "before").find((n) => n.node.kind === "job");
-  return job?.node.details.cost_micros;
+  return job?.node.details.cost_micros ?? undefined;
 }
 
 /** Where a lineage can begin: code and images are only ever what something was made with. */
@@ -65,7 +65,7 @@ export function noteOf(of: Lineage, node: LineageNode): string | undefined {
   const cost = costOf(of, node);
   if (cost !== undefined) return money(cost);
   if (details.aliases && details.aliases.length > 0) return `@${details.aliases.join(" @")}`;
-  if (details.bytes !== undefined) return bytes(details.bytes);
+  if (details.bytes != null) return bytes(details.bytes);
   if (details.dirty) return "not committed";
   return details.status?.toLowerCase();
 }

@@ -47,8 +47,7 @@ function Audited({
   onOpen: (version: string) => void;
 }) {
   const target = `model ${team}/${model.name}`;
-  const filter = { target, limit: 200 } as Parameters<typeof auditQuery>[0];
-  const audit = useInfiniteQuery(auditQuery(filter));
+  const audit = useInfiniteQuery(auditQuery({ target, limit: 200 }));
   if (audit.error && !audit.data)
     return (
       <>

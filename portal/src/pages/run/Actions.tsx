@@ -1,4 +1,4 @@
-import { Ellipsis, Pencil, RotateCcw, Tag, Trash2, Waypoints } from "lucide-react";
+import { Ellipsis, Pencil, Repeat2, RotateCcw, Tag, Trash2, Waypoints } from "lucide-react";
 import { useState } from "react";
 import { asApiError } from "@/api/error";
 import { useChange } from "@/api/queries";
@@ -13,7 +13,13 @@ export function useRunChange() {
 }
 
 /** What can be done with a run. */
-export function RunActions({ parts: { row, team } }: { parts: RunParts }) {
+export function RunActions({
+  parts: { row, team },
+  onReproduce,
+}: {
+  parts: RunParts;
+  onReproduce: () => void;
+}) {
   const [asked, ask] = useState<"rename" | "tag" | "delete">();
   const whose = { team, user: row.user };
   const write = useMay("JobsSubmit", whose);
@@ -30,6 +36,9 @@ export function RunActions({ parts: { row, team } }: { parts: RunParts }) {
   };
   return (
     <>
+      <Button icon={Repeat2} onClick={onReproduce}>
+        Reproduce
+      </Button>
       <LinkButton to="/lineage" search={{ of: `run:${run}` }} icon={Waypoints}>
         Lineage
       </LinkButton>

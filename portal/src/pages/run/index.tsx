@@ -28,6 +28,7 @@ import { type RunSearch, type RunTab, TABS } from "./search";
 const route = getRouteApi("/runs/$run");
 const Metrics = lazy(() => import("./Metrics"));
 const Artifacts = lazy(() => import("./Artifacts"));
+const Reproduce = lazy(() => import("./Reproduce"));
 
 const LABELS: Record<RunTab, string> = {
   overview: "Overview",
@@ -44,15 +45,22 @@ export default function RunPage() {
     void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
   const go = (to: RunTab) =>
     void navigate({ search: (old) => ({ ...old, tab: to === "overview" ? undefined : to }) });
-  useActions(
-    TABS.map((to) => ({
+  useActions([
+    ...TABS.map((to) => ({
       id: `run-tab:${to}`,
       group: "This run",
       label: LABELS[to],
       keys: to[0] as string,
       run: () => go(to),
     })),
-  );
+    {
+      id: "run-reproduce",
+      group: "This run",
+      label: "Reproduce",
+      keys: "r",
+      run: () => set({ reproduce: true }),
+    },
+  ]);
 
   const query = useQuery(runQuery(id));
   const error = useSticky(query);
@@ -102,7 +110,7 @@ export default function RunPage() {
       }
       heading={<Cut>{title}</Cut>}
       badge={parts && <Badge parts={parts} />}
-      actions={parts && <RunActions parts={parts} />}
+      actions={parts && <RunActions parts={parts} onReproduce={() => set({ reproduce: true })} />}
       fill
       command={
         parts && tab === "artifacts"
@@ -146,6 +154,11 @@ export default function RunPage() {
           )}
         </div>
       </Tabs>
+      {parts && search.reproduce && (
+        <Suspense>
+          <Reproduce parts={parts} onClose={() => set({ reproduce: undefined })} />
+        </Suspense>
+      )}
     </Page>
   );
 }

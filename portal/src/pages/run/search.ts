@@ -14,6 +14,8 @@ export interface RunSearch {
   /** A folder of its artifacts, and the file whose preview is open. */
   path?: string | undefined;
   file?: string | undefined;
+  /** The drawer with its recipe is open. */
+  reproduce?: true | undefined;
 }
 
 export function runSearch(raw: Raw): RunSearch {
@@ -25,5 +27,6 @@ export function runSearch(raw: Raw): RunSearch {
     smooth: num(raw, "smooth"),
     path: str(raw, "path", 1000),
     file: str(raw, "file", 1000),
+    reproduce: flag(raw, "reproduce"),
   };
 }
