@@ -8,12 +8,12 @@ use berth_server::{BlobAddress, BlobKeys, BlobLimits, BlobOptions};
 use clap::Args;
 use std::path::PathBuf;
 
-const RESERVE: &str = "1GB";
-const LARGEST: &str = "500GB";
-const QUOTA: &str = "1TB";
+const RESERVE: &str = "1GiB";
+const LARGEST: &str = "500GiB";
+const QUOTA: &str = "1TiB";
 const GRACE: &str = "24h";
 /// Parts of an upload have a size, and a store takes so many of them.
-const MOST: i64 = 1_000_000_000_000;
+const MOST: i64 = 900 << 30;
 
 /// Where artifacts, data and code are kept.
 #[derive(Args, Debug)]
@@ -31,13 +31,13 @@ pub struct BlobFlags {
     /// `aws_access_key_id = …` and `aws_secret_access_key = …`
     #[arg(long, value_name = "FILE", env = "BERTH_BLOBS_KEYS", requires = "blobs")]
     pub blobs_keys: Option<PathBuf>,
-    /// How much of the server's disk artifacts, data and code leave free, such as 1GB
+    /// How much of the server's disk artifacts, data and code leave free, such as 1GiB
     #[arg(long, value_name = "SIZE", default_value = RESERVE, env = "BERTH_BLOBS_RESERVE")]
     pub blobs_reserve: String,
-    /// The largest artifact or file of data, such as 500GB
+    /// The largest artifact or file of data, such as 500GiB
     #[arg(long, value_name = "SIZE", default_value = LARGEST, env = "BERTH_BLOBS_LARGEST")]
     pub blobs_largest: String,
-    /// How much artifacts, data and code each team may keep, such as 1TB; `berth storage quota` sets another
+    /// How much artifacts, data and code each team may keep, such as 1TiB; `berth storage quota` sets another
     /// amount for one team
     #[arg(long, value_name = "SIZE", default_value = QUOTA, env = "BERTH_TEAM_QUOTA")]
     pub team_quota: String,
@@ -58,7 +58,7 @@ impl BlobFlags {
         })?;
         let most = size("--blobs-largest", &self.blobs_largest)?;
         if most > MOST.unsigned_abs() {
-            return Err(Failure::usage("--blobs-largest: expected at most 1TB"));
+            return Err(Failure::usage("--blobs-largest: expected at most 900GiB"));
         }
         Ok(BlobOptions {
             bucket: self.blobs.clone().map(|address| {
@@ -89,6 +89,6 @@ impl BlobFlags {
 /// A size that may be nothing.
 pub fn size(flag: &str, text: &str) -> Result<u64> {
     let size = text.parse::<Bytes>().ok().and_then(|size| u64::try_from(size.0).ok());
-    let wrong = || Failure::usage(format!("{flag}: found `{text}`, expected a size such as 50GB"));
+    let wrong = || Failure::usage(format!("{flag}: found `{text}`, expected a size such as 50GiB"));
     size.ok_or_else(wrong)
 }

@@ -201,10 +201,8 @@ impl Workplace {
         let who = self.identity(user, team);
         let directory = directory_of(&own, run);
         for volume in volumes_of(run, &directory, &own, team) {
-            let checked = match self.isolation.is_on() {
-                true => volume.check(&self.home, &self.rights(&who)),
-                false => volume.place(&self.home).map(|_| ()),
-            };
+            let rights = self.isolation.is_on().then(|| self.rights(&who));
+            let checked = volume.check(&self.home, rights.as_ref(), is_made_later);
             checked.map_err(|why| ("volumes", why.into()))?;
         }
         if run.network == Network::None && !self.isolation.is_on() {

@@ -134,7 +134,7 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
     if let Some(at) = again_at {
         blockers = vec![retry(&row.reason, at)];
     }
-    if let Some(text) = own_budget::spent(core, id) {
+    if let Some(text) = own_budget::spent(core, id).map(|spent| spent.words()) {
         for blocker in blockers.iter_mut().filter(|blocker| blocker.code == "held") {
             blocker.text.clone_from(&text);
         }

@@ -159,7 +159,7 @@ const LINES: &[&str] = &[
     "data rm c4@v1 -y",
     "data clean --older-than 7d --dry-run -y",
     "storage list",
-    "storage quota nlp 5TB",
+    "storage quota nlp 5TiB",
     "template set sft -f sft.yaml",
     "template list",
     "template show sft",

@@ -78,7 +78,8 @@ fn is_signed((headers, body): &Message, secret: &str) -> bool {
 /// What the code that MLflow's own server signs with says of the received messages.
 fn by_mlflow(receiver: &Receiver, secret: &str) -> String {
     let messages = receiver.messages.lock().unwrap();
-    let messages = messages.iter().map(|(headers, body)| json!({ "headers": headers, "body": body }));
+    let messages =
+        messages.iter().map(|(headers, body)| json!({ "headers": headers, "body": body }));
     let mut check = Command::new(python())
         .arg(root().join("tools/mlflow/webhook_signature.py"))
         .arg(secret)
