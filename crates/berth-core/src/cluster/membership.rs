@@ -9,7 +9,7 @@ use crate::cluster::gpus_by_queue::GpusByQueue;
 use crate::cluster::node::{Counted, Node};
 use crate::ix::{ClassIx, ModelIx, NodeIx};
 use berth_model::{Health, Name, NodeSpec, NodeState, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Cluster {
     fn class_for(&mut self, spec: &NodeSpec) -> ClassIx {

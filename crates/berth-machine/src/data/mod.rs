@@ -100,13 +100,7 @@ pub struct DataCache {
 
 /// The folder of a version, if its name says which one it is.
 pub fn folder_of(home: &Home, team: &str, data: &DataRef) -> Option<PathBuf> {
-    let hash = data.hash.as_ref()?;
-    let name = match hash.is_folder() {
-        true => hash.to_string(),
-        // The file in it is called as the data is.
-        false => format!("{hash}.{}", data.version.name),
-    };
-    Some(home.data().join("trees").join(team).join(name))
+    Some(home.data().join("trees").join(team).join(data.folder()?))
 }
 
 fn references(run: &RunSpec) -> impl Iterator<Item = DataRef> {
@@ -341,12 +335,7 @@ impl DataCache {
         for job in core.jobs.values().filter(|job| !job.leases.is_empty()) {
             let Some(run) = job.detail.workload.run() else { continue };
             for data in references(run) {
-                let Some(hash) = &data.hash else { continue };
-                let name = match hash.is_folder() {
-                    true => hash.to_string(),
-                    false => format!("{hash}.{}", data.version.name),
-                };
-                used.insert(Path::new(&job.row.team).join(name));
+                used.extend(data.folder().map(|name| Path::new(&job.row.team).join(name)));
             }
         }
         Some(used)

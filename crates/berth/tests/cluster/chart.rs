@@ -188,6 +188,8 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
         "jobs.image=train:1",
         "jobs.checkpoints=shared",
         "jobs.codeClaim=snapshots",
+        "jobs.nodeData.path=/var/lib/berth-data",
+        "jobs.nodeData.size=2TB",
         "jobs.namespaces.nlp=research",
         "jobs.teams=true",
         "figures.every=1m",
@@ -212,6 +214,10 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
     let image = image.as_str().expect("an image");
     assert!(args.contains(&format!("\"--fetch-image={image}\"")), "{args}");
+    assert!(
+        args.contains("\"--node-data=/var/lib/berth-data\",\"--node-data-size=2TB\""),
+        "{args}"
+    );
     assert!(args.contains("\"--fetch-url=https://berth.berth.svc:7117\""), "{args}");
     let mounts = &deployment["spec"]["template"]["spec"]["containers"][0]["volumeMounts"];
     let claim = mounts.as_array().expect("a list").iter().filter(|one| one["name"] == "code");
