@@ -22,8 +22,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// Between tries; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// Kubernetes shows what a container writes there in the status of the pod.
-const LAST_WORDS: &str = "/dev/termination-log";
 /// What the server knows the report of the node's data by.
 const REPORT: &str = "berth-data: ";
 /// What a program ends with that SIGTERM has ended.
@@ -62,6 +60,9 @@ struct CacheFlags {
     /// When the pod was made, in milliseconds
     #[arg(long, value_name = "TIME")]
     cache_since: Option<u64>,
+    /// The file that the node shows in the status of the pod
+    #[arg(long, value_name = "FILE", default_value = "/dev/termination-log")]
+    last_words: PathBuf,
     /// Data that other tasks on the node have. Can be given several times
     #[arg(long, value_name = "TEAM/DATA")]
     in_use: Vec<PathBuf>,
@@ -195,7 +196,7 @@ async fn try_all(client: &Client, args: &FetchCode) -> Result<(), Trouble> {
     if let Some(cache) = &cache {
         // The report helps the scheduler, and the job can do without.
         let report = cache.report().unwrap_or_default();
-        let _ = fs::write(LAST_WORDS, format!("{REPORT}{}", json!(report)));
+        let _ = fs::write(&args.cache.last_words, format!("{REPORT}{}", json!(report)));
     }
     Ok(())
 }

@@ -207,3 +207,34 @@ fn a_setup_that_fails_fails_its_job_and_is_tried_again_by_the_next() {
     assert!(ran.status.success(), "{ran:?}");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("done now"), "{ran:?}");
 }
+
+#[test]
+fn a_snapshot_that_was_not_used_for_30_days_is_removed_and_that_of_a_held_job_stays() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let folder = server.work.path();
+    let id_of = |job: &str| {
+        let file = server.run_ok(&["describe", job, "-o", "json"]);
+        let at = file.find("sha256:").expect("the job has a snapshot");
+        file[at..at + 71].to_owned()
+    };
+    write(folder, "train.sh", "echo held");
+    let job = ["run", "-d", "-y", "--name", "held", "--hold", "--code", "."];
+    server.run_ok(&[&job[..], &["--", "bash", "train.sh"]].concat());
+    write(folder, "train.sh", "echo over");
+    run(&server, "over", &["--", "bash", "train.sh"]);
+    let (held, over) = (id_of("held"), id_of("over"));
+    // As if both were from 31 days ago.
+    sql(&server, "UPDATE blob_names SET created = created - 2678400000 WHERE kind = 'code'");
+    write(folder, "train.sh", "echo third");
+    run(&server, "third", &["--", "bash", "train.sh"]);
+    let token = server.token();
+    let status = |id: &str| {
+        let request = Request::new("GET", format!("/v1/code/default/{id}")).token(Some(&token));
+        request.send(&server.url).status
+    };
+    assert_eq!((status(&held), status(&over), status(&id_of("third"))), (200, 404, 200));
+    let audit = server.get("/v1/audit?limit=1000").to_string();
+    assert!(audit.contains("code_delete"), "{audit}");
+    server.run_ok(&["resume", "held"]);
+    until("the held job ends", || state(&server, "held") == "done");
+}
