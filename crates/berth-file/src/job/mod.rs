@@ -172,7 +172,7 @@ pub fn read(text: &str) -> Result<Parsed, Mistakes> {
 /// the file is told at once.
 pub fn read_partly(text: &str) -> (Parsed, Option<Mistakes>) {
     match entries(text, MOST_BYTES, "1 MiB") {
-        Ok(entries) => read_entries(&entries),
+        Ok(entries) => read_all_entries(&entries),
         Err(error) => (Parsed::default(), Some(Mistakes::whole(error))),
     }
 }
@@ -180,11 +180,15 @@ pub fn read_partly(text: &str) -> (Parsed, Option<Mistakes>) {
 /// Reads a job file that [`write`] has made, which may be longer than the one that was sent.
 pub fn read_kept(text: &str) -> Result<Parsed, Mistakes> {
     let read = entries(text, MOST_KEPT, "8 MiB");
-    let (parsed, mistakes) = read_entries(&read.map_err(Mistakes::whole)?);
+    read.map_err(Mistakes::whole).and_then(|entries| read_entries(&entries))
+}
+
+fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
+    let (parsed, mistakes) = read_all_entries(entries);
     mistakes.map_or(Ok(parsed), Err)
 }
 
-fn read_entries(entries: &[tree::Entry]) -> (Parsed, Option<Mistakes>) {
+fn read_all_entries(entries: &[tree::Entry]) -> (Parsed, Option<Mistakes>) {
     let mut file = JobFile::default();
     let (mut lines, mut left_out) = (BTreeMap::new(), BTreeSet::new());
     let mut mistakes = Vec::new();
