@@ -2,6 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { type Experiment, experimentsQuery, record, teamOf } from "@/api/tracking";
+import { useSticky } from "@/app/sticky";
 import {
   berth,
   type Column,
@@ -16,7 +17,6 @@ import {
   TextLink,
   Time,
 } from "@/design";
-import { useSticky } from "../job/sticky";
 import type { ExperimentsSearch } from "./search";
 import { beginCommand, plainName, useTrackingTeams } from "./teams";
 

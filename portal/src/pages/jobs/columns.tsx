@@ -152,7 +152,7 @@ export const COLUMNS: readonly Column<Job>[] = [
   {
     id: "why",
     header: "Why",
-    width: 200,
+    width: 240,
     grow: 6,
     narrow: "hide",
     hint: "Why it waits, or how it ended",

@@ -1,23 +1,21 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Download, File, Folder } from "lucide-react";
-import { Fragment, useMemo } from "react";
+import { Download, File } from "lucide-react";
+import { useMemo } from "react";
 import { request } from "@/api/client";
 import { type ArtifactFile, artifactAddress, listArtifacts } from "@/api/tracking";
+import { downloadColumn, FolderPath, fileColumns, inOrder, joined } from "@/app/files";
 import { SaveButton } from "@/app/SaveButton";
 import {
   type Column,
-  Cut,
   Drawer,
   EmptyState,
   ErrorState,
-  None,
   neighbour,
   Skeleton,
   Table,
   TextLink,
 } from "@/design";
 import { bytes } from "@/lib/format";
-import { joined } from "../job/Files";
 import {
   curlOf,
   MEDIA,
@@ -36,6 +34,7 @@ interface Entry extends ArtifactFile {
 }
 
 const NAME = (e: Entry) => e.name;
+const isFolder = (e: Entry) => e.is_dir;
 
 /** What the run keeps: folders, previews, downloads. */
 export default function Artifacts({
@@ -55,7 +54,7 @@ export default function Artifacts({
     queryFn: ({ signal }) => listArtifacts(joined(root, path), signal),
     placeholderData: keepPreviousData,
   });
-  const rows = useMemo(() => list.data && inOrder(list.data), [list.data]);
+  const rows = useMemo(() => list.data && inOrder(list.data.map(named), isFolder), [list.data]);
   const columns = useMemo(() => columnsOf(run, root, path), [run, root, path]);
   const open = search.file?.slice(path ? path.length + 1 : 0);
   const files = rows?.filter((e) => !e.is_dir) ?? [];
@@ -63,26 +62,15 @@ export default function Artifacts({
   const show = (name: string) => set({ file: joined(path, name) });
   return (
     <>
-      <nav aria-label="Folder" className="flex flex-wrap items-center gap-1 px-4 py-3">
-        {crumbs(path).map((c, i, all) => (
-          <Fragment key={c.path}>
-            {i > 0 && <span className="text-faint">/</span>}
-            {i === all.length - 1 ? (
-              <span className="font-medium" aria-current="page">
-                {c.name}
-              </span>
-            ) : (
-              <TextLink
-                to="/runs/$run"
-                params={{ run }}
-                search={{ tab: "artifacts", path: c.path || undefined }}
-              >
-                {c.name}
-              </TextLink>
-            )}
-          </Fragment>
-        ))}
-      </nav>
+      <FolderPath
+        root="artifacts"
+        path={path}
+        link={(to, name) => (
+          <TextLink to="/runs/$run" params={{ run }} search={{ tab: "artifacts", path: to }}>
+            {name}
+          </TextLink>
+        )}
+      />
       <Table
         id="run-artifacts"
         label="Artifacts"
@@ -211,86 +199,44 @@ function Preview({ root, file, size }: { root: string; file: string; size: numbe
 
 function columnsOf(run: string, root: string, path: string): Column<Entry>[] {
   return [
-    {
-      id: "name",
-      header: "Name",
-      width: 200,
-      grow: 3,
-      fixed: true,
-      narrow: "title",
-      value: NAME,
-      cell: (e) => {
-        const Icon = e.is_dir ? Folder : File;
-        return (
-          <span className="flex min-w-0 items-center gap-2">
-            <Icon
-              size={14}
-              className="shrink-0 text-muted"
-              aria-label={e.is_dir ? "folder" : "file"}
-            />
-            <TextLink
-              to="/runs/$run"
-              params={{ run }}
-              search={{
-                tab: "artifacts",
-                ...(e.is_dir
-                  ? { path: joined(path, e.name) }
-                  : { path: path || undefined, file: joined(path, e.name) }),
-              }}
-              className="min-w-0 text-fg!"
-            >
-              <Cut>{e.name}</Cut>
-            </TextLink>
-          </span>
-        );
-      },
-    },
-    {
-      id: "size",
-      header: "Size",
-      width: 100,
-      align: "right",
-      narrow: "end",
-      value: (e) => e.file_size,
-      cell: (e) => (e.is_dir ? <None /> : bytes(e.file_size ?? 0)),
-    },
-    {
-      id: "download",
-      header: "Download",
-      width: 88,
-      align: "right",
-      narrow: "end",
-      cell: (e) =>
-        e.is_dir ? null : (
-          <SaveButton
-            look="quiet"
-            size="sm"
-            icon={Download}
-            iconOnly
-            at={artifactAddress(joined(root, joined(path, e.name)))}
-            file={e.name}
-          >
-            {`Download ${e.name}`}
-          </SaveButton>
-        ),
-    },
+    ...fileColumns<Entry>({
+      isFolder,
+      kind: () => [File, "file"],
+      size: (e) => e.file_size,
+      link: (e, name) => (
+        <TextLink
+          to="/runs/$run"
+          params={{ run }}
+          search={{
+            tab: "artifacts",
+            ...(isFolder(e)
+              ? { path: joined(path, e.name) }
+              : { path: path || undefined, file: joined(path, e.name) }),
+          }}
+          className="min-w-0 text-fg!"
+        >
+          {name}
+        </TextLink>
+      ),
+    }),
+    downloadColumn((e) =>
+      isFolder(e) ? null : (
+        <SaveButton
+          look="quiet"
+          size="sm"
+          icon={Download}
+          iconOnly
+          at={artifactAddress(joined(root, joined(path, e.name)))}
+          file={e.name}
+        >
+          {`Download ${e.name}`}
+        </SaveButton>
+      ),
+    ),
   ];
 }
 
-function crumbs(path: string): { name: string; path: string }[] {
-  const parts = path.split("/").filter(Boolean);
-  return [
-    { name: "artifacts", path: "" },
-    ...parts.map((name, i) => ({ name, path: parts.slice(0, i + 1).join("/") })),
-  ];
-}
-
-function inOrder(files: readonly ArtifactFile[]): Entry[] {
-  return files
-    .map((f) => ({ ...f, name: f.path.replace(/\/+$/, "").split("/").at(-1) ?? f.path }))
-    .sort(
-      (a, b) =>
-        Number(b.is_dir) - Number(a.is_dir) ||
-        a.name.localeCompare(b.name, "en", { numeric: true }),
-    );
+/** The server sends paths; the list shows the last part. */
+function named(file: ArtifactFile): Entry {
+  return { ...file, name: file.path.replace(/\/+$/, "").split("/").at(-1) ?? file.path };
 }

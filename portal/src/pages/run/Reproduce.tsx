@@ -247,14 +247,16 @@ function Inputs({ recipe }: { recipe: Recipe }) {
             "Data",
             <ul key="d" className="flex flex-col gap-1">
               {recipe.data.map((d) => (
-                <li key={d.path} className="min-w-0">
-                  <TextLink
-                    to="/models"
-                    search={{ team: recipe.team, tab: "data", open: d.version }}
-                  >
-                    {d.version}
-                  </TextLink>{" "}
-                  <span className="text-muted">at {d.path}</span>
+                <li key={d.path} className="flex min-w-0 flex-col">
+                  <span>
+                    <TextLink
+                      to="/models"
+                      search={{ team: recipe.team, tab: "data", open: d.version }}
+                    >
+                      {d.version}
+                    </TextLink>{" "}
+                    <span className="text-muted">at {d.path}</span>
+                  </span>
                   <Mono>{d.hash}</Mono>
                 </li>
               ))}
