@@ -17,7 +17,7 @@ use berth_api::{Code, wire};
 use berth_blobs::Content;
 use berth_engine::{Write, clock};
 use berth_model::{CodeId, Span};
-use berth_store::{Batch, BlobNameRow};
+use berth_store::{Batch, BlobNameRow, Store};
 use bytes::Bytes;
 use kept::{Kept, KeptError};
 
@@ -138,7 +138,8 @@ async fn used(service: &Service, team: &str, id: &CodeId) -> Result<Option<Kept>
             let mut documents = Batch::default();
             documents.touch(&BlobNameRow { created: now, ..row });
             let of = team.to_owned();
-            let check = async move |store| checks::team(&store, &of).await.map(drop);
+            let check =
+                move |store: Store| async move { checks::team(&store, &of).await.map(drop) };
             let write = Write::unnoted(documents);
             let write = write.only_if(move |store| checks::all(check(store)));
             service.engine.write(write).await?;
