@@ -1,6 +1,6 @@
 //! Runs: making, reading, changing, searching and deleting them.
 
-use super::call::{Call, Reply, Search, listed, random_id, searched_experiments};
+use super::call::{Call, Reply, Restored, Search, listed, random_id, searched_experiments};
 use super::experiments::view;
 use super::run_tags::{NAME_TAG, run_tags};
 use crate::encode;
