@@ -83,7 +83,7 @@ test("an alias is set, moved and removed, and only its removal asks first", asyn
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("combobox", { name: "Alias" }).fill("champion");
     await dialog.getByRole("combobox", { name: "Version" }).selectOption(version);
-    if (verb === "Move alias") await dialog.getByText("It names version 2 now.").waitFor();
+    if (verb === "Move alias") await dialog.getByText("The alias names version 2 now.").waitFor();
     await dialog.getByRole("button", { name: verb }).click();
     await dialog.waitFor({ state: "hidden" });
   };
@@ -201,7 +201,7 @@ test("a version and a model are deleted after a question", async () => {
 test("a viewer changes nothing, sees who made what, and the audit log is the operator's", async () => {
   const page = await open(vera, "/models/chat?tab=changes");
   await page.getByText("kim made version 1").waitFor();
-  await page.getByText(/an operator may read it/).waitFor();
+  await page.getByText(/operators may read it/).waitFor();
   const button = page.getByRole("button", { name: "Delete model" });
   expect(await button.isDisabled()).toBe(true);
   expect(await page.getByRole("button", { name: "Tag", exact: true }).isDisabled()).toBe(true);

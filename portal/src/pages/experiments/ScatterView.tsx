@@ -6,7 +6,7 @@ import { Hint } from "./FilterField";
 import { axisText, COST, labelOf, namesOf, numberAt, numeric } from "./model/row";
 import type { ViewProps } from "./view";
 
-/** What a better metric costs: one point per run. */
+/** One metric against another or against the cost, with one point for each run. */
 export default function ScatterView({ rows, chosen, search, set, open }: ViewProps) {
   const names = useMemo(() => namesOf(rows), [rows]);
   const keys = useMemo(

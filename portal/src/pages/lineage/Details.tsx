@@ -26,7 +26,7 @@ import {
   targetOf,
 } from "./model";
 
-/** The chosen node: what is known of it, where it leads, and what lies directly beside it. */
+/** The facts about the chosen node, links to its page, and its neighbours. */
 export function Details({
   of,
   node,
@@ -38,7 +38,7 @@ export function Details({
   node: LineageNode;
   team: string | undefined;
   onChoose: (id: string) => void;
-  /** To make it what is asked about; left out where it is. */
+  /** Shows the lineage of this node. Undefined for the start. */
   onAsk?: () => void;
 }) {
   const { word } = kindOf(node.kind);
@@ -54,7 +54,7 @@ export function Details({
       </div>
       {node.hidden && (
         <Note>
-          It belongs to a team whose things you may not see. It is here, so nothing is missing.
+          It belongs to a team whose data you may not see. The graph shows it to be complete.
         </Note>
       )}
       {node.gone && <Note tone="warn">This was removed. Its outputs still refer to it.</Note>}
@@ -67,7 +67,7 @@ export function Details({
         )}
         {onAsk && (
           <Button icon={Waypoints} onClick={onAsk}>
-            Its lineage
+            Show its lineage
           </Button>
         )}
       </div>
@@ -145,7 +145,7 @@ function Known({ of, node }: { of: Lineage; node: LineageNode }) {
         ],
         Boolean(d.hash) && ["Hash", <Mono key="h">{d.hash ?? ""}</Mono>],
         Boolean(d.commit) && ["Commit", <Mono key="g">{d.commit ?? ""}</Mono>],
-        d.dirty != null && ["Changes", d.dirty ? "in no commit" : "all committed"],
+        d.dirty != null && ["Changes", d.dirty ? "uncommitted" : "all committed"],
         Boolean(d.source) && ["Files at", <Mono key="f">{d.source ?? ""}</Mono>],
         Boolean(d.checkpoint) && ["Checkpoint", <Mono key="k">{d.checkpoint ?? ""}</Mono>],
         Boolean(d.note) && ["Note", <bdi key="n">{d.note}</bdi>],
@@ -154,7 +154,7 @@ function Known({ of, node }: { of: Lineage; node: LineageNode }) {
   );
 }
 
-/** More than these are in the drawing and in the list. */
+/** The maximum of each list. The graph shows all neighbours. */
 const MOST = 12;
 
 function Beside({
@@ -186,7 +186,7 @@ function Beside({
       {(far > 0 || near.length > MOST) && (
         <p className="text-12 text-muted">
           {[
-            near.length > MOST && `${count(near.length - MOST)} more beside it`,
+            near.length > MOST && `${count(near.length - MOST)} more`,
             far > 0 && `${plural(far, "thing")} farther away`,
           ]
             .filter(Boolean)

@@ -2,7 +2,7 @@ import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, data } from "@/api/client";
 import type { LineageWay } from "./search";
 
-/** What something came from and what came from it. Other pages ask this, too. */
+/** The lineage of a node. Other pages use it, too. */
 export function lineageQuery(of: string, team: string | undefined, way: LineageWay = "both") {
   return queryOptions({
     queryKey: ["lineage", of, team, way],

@@ -12,7 +12,7 @@ export function useRunChange() {
   return useChange((change: RunChange) => changeRun(change), "runs");
 }
 
-/** What can be done with a run. */
+/** The actions on a run. */
 export function RunActions({
   parts: { row, team },
   onReproduce,
@@ -29,7 +29,7 @@ export function RunActions({
   const restore = async () => {
     try {
       await change.mutateAsync({ do: "restore", run });
-      toast("The run is back");
+      toast("Restored the run");
     } catch (e) {
       toast(`Not restored: ${asApiError(e).message}`, { tone: "bad" });
     }
@@ -89,13 +89,13 @@ export function RunActions({
         verb="Delete the run"
         onConfirm={() => change.mutateAsync({ do: "delete", run })}
       >
-        Lists leave it out. It can be restored until the server removes it for good.
+        Lists omit deleted runs. You can restore it until the server removes it for good.
       </Confirm>
     </>
   );
 }
 
-/** A new tag, or another value of one that is there. */
+/** Adds a tag, or changes its value. */
 export function TagDialog({
   run,
   name = "",
@@ -112,7 +112,7 @@ export function TagDialog({
     <NameDialog
       title="Set a tag"
       fields={[
-        { label: "Key", value: name, hint: "A key that is there already gets the new value." },
+        { label: "Key", value: name, hint: "If the run has this key, the value changes." },
         { label: "Value", value, optional: true },
       ]}
       verb="Set the tag"

@@ -28,7 +28,7 @@ import {
 } from "./model";
 import type { RunSearch } from "./search";
 
-/** Entries of a folder with their paths below the run's artifacts. */
+/** An entry of a folder. */
 interface Entry extends ArtifactFile {
   name: string;
 }
@@ -36,7 +36,7 @@ interface Entry extends ArtifactFile {
 const NAME = (e: Entry) => e.name;
 const isFolder = (e: Entry) => e.is_dir;
 
-/** What the run keeps: folders, previews, downloads. */
+/** The artifacts of the run: folders, previews, downloads. */
 export default function Artifacts({
   parts,
   search,
@@ -89,7 +89,7 @@ export default function Artifacts({
             title={path ? "This folder is empty" : "No artifacts yet"}
             command={path ? undefined : 'mlflow.log_artifact("plot.png")'}
           >
-            {path ? undefined : "Files, plots and models that the script logs show up here."}
+            {path ? undefined : "A script logs files, plots and models here."}
           </EmptyState>
         }
       />
@@ -132,7 +132,7 @@ async function look(
 ): Promise<Seen> {
   const kind = previewOf(file);
   const at = artifactAddress(joined(root, file));
-  if (kind === "none") return { none: "Files of this kind have no preview." };
+  if (kind === "none") return { none: "Berth has no preview for this type of file." };
   if (size === 0) return { none: "The file is empty." };
   if (kind === "image") {
     if ((size ?? 0) > MOST_IMAGE) return { none: "The image is too large for a preview." };
@@ -151,7 +151,7 @@ async function look(
   return { text: kind === "json" && whole ? pretty(text) : text, whole };
 }
 
-/** The policy of the page lets images come from data, not from other addresses. */
+/** The content security policy allows images from data URLs only. */
 function dataUrl(blob: Blob): Promise<string> {
   return new Promise((found, failed) => {
     const reader = new FileReader();
@@ -165,7 +165,7 @@ function Preview({ root, file, size }: { root: string; file: string; size: numbe
   const seen = useQuery({
     queryKey: ["runs", "artifact", root, file],
     queryFn: ({ signal }) => look(root, file, size, signal),
-    // A file of a run seldom changes, and can be large.
+    // An artifact rarely changes, and it may be large.
     staleTime: 60_000,
     gcTime: 60_000,
   });
@@ -180,10 +180,10 @@ function Preview({ root, file, size }: { root: string; file: string; size: numbe
     <div className="flex flex-col gap-2">
       {!seen.data.whole && (
         <p className="text-12 text-muted">
-          The first {bytes(MOST_TEXT)}. Download the file for all of it.
+          The preview shows the first {bytes(MOST_TEXT)}. Download the file to see the rest.
         </p>
       )}
-      {/* It scrolls to the side, and so takes the focus. */}
+      {/* A long line scrolls to the side, so the text takes the focus. */}
       <pre
         tabIndex={0}
         data-scrolls

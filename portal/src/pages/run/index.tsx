@@ -77,8 +77,8 @@ export default function RunPage() {
       note={
         run?.info.lifecycle_stage === "deleted" && (
           <Note tone="warn">
-            This run is deleted. Lists leave it out. It can be restored until the server removes it
-            for good.
+            This run is deleted. Lists omit it. You can restore it until the server removes it for
+            good.
           </Note>
         )
       }

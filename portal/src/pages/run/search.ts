@@ -6,15 +6,15 @@ export type RunTab = (typeof TABS)[number];
 
 export interface RunSearch {
   tab?: RunTab | undefined;
-  /** Metrics that are drawn, and how. */
+  /** The metrics to draw, and how. */
   metrics?: string[] | undefined;
   x?: XAxis | undefined;
   log?: true | undefined;
   smooth?: number | undefined;
-  /** A folder of its artifacts, and the file whose preview is open. */
+  /** The open folder of artifacts, and the file with an open preview. */
   path?: string | undefined;
   file?: string | undefined;
-  /** The drawer with its recipe is open. */
+  /** Whether the drawer with the recipe is open. */
   reproduce?: true | undefined;
 }
 
