@@ -69,7 +69,9 @@ impl Copy<'_> {
         let parts = vec![
             text_part(HEAD, &[&model.name, &model.model_type, &model.status, run]),
             pairs_part(PARAMS, &model.params, cuts.param, |_| true),
-            pairs_part(TAGS, &model.tags, usize::MAX, |key| !tags::is_own(key)),
+            pairs_part(TAGS, &model.tags, usize::MAX, |key| {
+                !tags::is_own(key) && key != tags::VERSIONS
+            }),
             part("metrics", metrics),
             files,
         ];

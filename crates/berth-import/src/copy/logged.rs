@@ -64,6 +64,9 @@ impl Copy<'_> {
     fn tags_of_model(&self, model: &LoggedModel) -> Pairs {
         let own = model.tags.iter().filter(|(key, _)| !tags::is_own(key));
         let mut all: Pairs = own.cloned().collect();
+        for (_, value) in all.iter_mut().filter(|(key, _)| key == tags::VERSIONS) {
+            *value = tags::renamed_versions(value, &self.options.prefix);
+        }
         all.push((tags::MODEL.to_owned(), model.id.clone()));
         all.push((tags::SOURCE.to_owned(), self.source.name().to_owned()));
         if let Some(at) = model.created {
