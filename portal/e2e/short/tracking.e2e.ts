@@ -1,4 +1,4 @@
-// Experiments and runs in the portal, with runs that a script has logged.
+// Experiments and runs in the portal. The tests log runs as a script does.
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
@@ -57,11 +57,11 @@ afterAll(async () => {
 const runOf = async (id: string) =>
   (await server.api("GET", `/api/2.0/mlflow/runs/get?run_id=${id}`)).body.run;
 
-/** The names of the runs in the table, from the top. */
+/** The names of the runs in the order of the table. */
 const names = (page: any): Promise<string[]> =>
   page.getByRole("grid", { name: "Runs" }).getByRole("link").allTextContents();
 
-test("runs are found by experiment, filter and order, and the address keeps all of it", async () => {
+test("a user finds runs by experiment, filter and order, and the address keeps them", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, kim);
   await page.getByRole("link", { name: "Experiments" }).click();
@@ -77,7 +77,7 @@ test("runs are found by experiment, filter and order, and the address keeps all 
   await page.reload();
   await until("the same again", async () => (await names(page)).join() === "good");
   expect(await filter.inputValue()).toBe("metrics.loss < 1 AND params.lr != '0.001'");
-  // A word alone is looked for in names.
+  // A single word searches the names.
   await filter.fill("wil");
   await filter.press("Enter");
   await until("found by name", async () => (await names(page)).join() === "wild");
@@ -85,7 +85,7 @@ test("runs are found by experiment, filter and order, and the address keeps all 
   await page.context().close();
 });
 
-test("a filter that is wrong says where", async () => {
+test("an error in a filter is marked at its place", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, kim);
   await page.goto(`${server.url}/experiments/${experiment}`);
@@ -107,7 +107,7 @@ test("a filter that is wrong says where", async () => {
   await page.context().close();
 });
 
-test("selected runs are compared and drawn, and params are brushed", async () => {
+test("selected runs are compared and drawn, and a range of a param limits the runs", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, kim);
   await page.goto(`${server.url}/experiments/${experiment}`);
@@ -119,7 +119,7 @@ test("selected runs are compared and drawn, and params are brushed", async () =>
   await page.getByRole("button", { name: "Compare" }).click();
   const table = page.getByRole("group", { name: "Comparison of the runs" });
   await table.getByRole("row", { name: /lr 0\.01 0\.1|lr 0\.1 0\.01/ }).waitFor();
-  // What is the same is left out until it is asked for.
+  // Compare omits equal values until the user asks for them.
   expect(await table.getByRole("rowheader", { name: "seed" }).count()).toBe(0);
   await page.getByText("Show equal values").click();
   await table.getByRole("rowheader", { name: "seed" }).waitFor();
@@ -153,7 +153,7 @@ test("selected runs are compared and drawn, and params are brushed", async () =>
   await page.context().close();
 });
 
-test("a run is seen live, and is renamed, tagged, deleted and restored", async () => {
+test("the page of a run updates live, and renames, tags, deletes and restores the run", async () => {
   const open = await logRun(
     server,
     experiment,
@@ -204,7 +204,7 @@ test("a run is seen live, and is renamed, tagged, deleted and restored", async (
   await page.context().close();
 });
 
-test("artifacts are looked through, previewed and downloaded", async () => {
+test("a user browses, previews and downloads artifacts", async () => {
   const run = runs.good as string;
   await putArtifact(server, run, "report/metrics.json", '{"loss":0.2}');
   const hostile = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>';
@@ -304,7 +304,7 @@ test("a run without a job says that it cannot be repeated", async () => {
   await page.context().close();
 });
 
-test("a viewer may change nothing, and another team sees nothing", async () => {
+test("a viewer cannot change a run, and another team does not see it", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, vera);
   await page.goto(`${server.url}/runs/${runs.good}`);
@@ -324,7 +324,7 @@ test("a viewer may change nothing, and another team sees nothing", async () => {
   await other.getByRole("heading", { level: 1, name: "Experiments" }).waitFor();
   await other.getByRole("link", { name: "Default" }).waitFor();
   expect(await other.getByText("digits").count()).toBe(0);
-  // A team without runs is told how to begin.
+  // The page of a team without runs shows the first command.
   await other.getByRole("link", { name: "Default" }).click();
   await other
     .getByText(/MLFLOW_TRACKING_URI=/)

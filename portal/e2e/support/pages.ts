@@ -1,4 +1,4 @@
-// Every page of the portal, and when it is ready to be looked at.
+// Every page of the portal, and how to wait until it is complete.
 import type { Page } from "playwright-core";
 
 export type Stop = {
@@ -11,7 +11,7 @@ export type Stop = {
 
 const heading = async (page: Page) => {
   await page.getByRole("heading", { level: 1 }).first().waitFor();
-  // Skeletons have gone.
+  // Wait until no skeleton is left.
   await page.waitForFunction(
     () => !document.querySelector("[aria-busy=true], [data-skeleton]"),
     undefined,

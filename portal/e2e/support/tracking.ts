@@ -1,4 +1,4 @@
-// Runs as a training script logs them: by MLflow's REST API.
+// Logs runs, models and data as a training script does, with MLflow's REST API.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ export type Logged = {
   tags?: Record<string, string>;
   /** The values of each metric, step by step. */
   metrics?: Record<string, number[]>;
-  /** Left open where false. */
+  /** False leaves the run open. */
   finish?: boolean;
 };
 
@@ -82,7 +82,7 @@ export function logMetric(client: Client, run: string, key: string, value: numbe
   return ask(client, "runs/log-metric", { run_id: run, key, value, step, timestamp });
 }
 
-/** `path` is below the artifacts of the run. */
+/** Uploads an artifact. `path` is relative to the artifacts of the run. */
 export async function putArtifact(
   client: Client,
   run: string,
@@ -101,7 +101,7 @@ export async function putArtifact(
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
 }
 
-/** A registered model with a version of each run, in their order. */
+/** Registers a model with a version for each run, in their order. */
 export async function registerModel(
   client: Client,
   name: string,
@@ -138,7 +138,7 @@ export function setStage(
   return ask(client, "model-versions/transition-stage", { name, version, stage }, token);
 }
 
-/** A prompt as MLflow's client registers one, with a version of each text. */
+/** Registers a prompt as MLflow's client does, with a version for each text. */
 export async function registerPrompt(
   client: Client,
   name: string,
@@ -153,7 +153,7 @@ export async function registerPrompt(
   }
 }
 
-/** A version of data with these files, such as `c4@v1`. */
+/** Pushes a version of data, such as `c4@v1`, with these files. */
 export function pushData(
   client: Client,
   version: string,
