@@ -183,6 +183,7 @@ pub fn run(args: Kube) -> Result<()> {
             args.fetch_image.is_none(),
         ),
         entry("fetch-url", fetch_url.clone().unwrap_or_default(), args.fetch_url.is_none()),
+        entry("node-data", args.node_data.clone().unwrap_or_default(), args.node_data.is_none()),
         entry("figures-selector", selectors.join(" or "), args.figures_selector.is_empty()),
     ];
     config.extend(args.keep_figures.config(&args.figures_every, FIGURES_EVERY));

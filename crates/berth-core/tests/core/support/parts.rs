@@ -105,7 +105,7 @@ impl Parts {
         base.now = START;
         base.policy.share_gpus = if self.apart { ShareGpus::Team } else { ShareGpus::Anyone };
         let spec = plain_node("n", self.gpus, "H100-80GB");
-        let (since, data) = (START, Default::default());
+        let (since, data) = (START, std::collections::BTreeMap::new());
         base.nodes.push(NodeSnapshot { spec, idle_since: None, since, billed: since, data });
         for (name, quota) in QUEUES.into_iter().zip(self.quotas) {
             let mut spec = QueueSpec::new(name);
