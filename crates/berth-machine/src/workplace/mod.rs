@@ -203,7 +203,8 @@ impl Workplace {
         for volume in volumes_of(run, &directory, &own, team) {
             let rights = self.isolation.is_on().then(|| self.rights(&who));
             let checked = volume.check(&self.home, rights.as_ref(), is_made_later);
-            checked.map_err(|why| ("volumes", why.into()))?;
+            let key = if run.data.contains_key(volume.at) { "data" } else { "volumes" };
+            checked.map_err(|why| (key, why.into()))?;
         }
         if run.network == Network::None && !self.isolation.is_on() {
             return Err(("network", Error::NeedsIsolation));
