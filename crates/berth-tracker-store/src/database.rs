@@ -72,12 +72,12 @@ async fn prepare(connection: &mut AnyConnection, backend: Backend, use_: Use) ->
     let sql = match (backend, use_) {
         (Backend::Sqlite, Use::Writing) => {
             "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-             PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000; \
+             PRAGMA cache_size = -4000; PRAGMA wal_autocheckpoint = 4000; \
              PRAGMA journal_size_limit = 67108864;"
         }
         // LIKE is case-sensitive, as in PostgreSQL.
         (Backend::Sqlite, Use::Reading) => {
-            "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -8000; \
+            "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -1000; \
              PRAGMA case_sensitive_like = ON;"
         }
         (Backend::Postgres, Use::Writing) => {
