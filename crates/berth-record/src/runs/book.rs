@@ -1,7 +1,8 @@
 //! The runs of all jobs.
 
 use super::facts::Facts;
-use super::{bring, code, files, restored};
+use super::queue::Queue;
+use super::{bring, code, files};
 use berth_model::JobId;
 use berth_service::Service;
 use berth_tracker::{Error, RunHead, Store};
@@ -22,7 +23,7 @@ pub struct Runs {
     pub(super) failures: Arc<AtomicU64>,
     pub(super) behind: Arc<AtomicU64>,
     pub(super) files_rest: Arc<files::Rest>,
-    pub(super) restored: Arc<restored::Queue>,
+    pub(super) restored: Arc<Queue>,
 }
 
 impl Runs {

@@ -17,6 +17,7 @@ mod measure;
 mod packages;
 mod place;
 mod position;
+mod queue;
 mod restored;
 mod told;
 

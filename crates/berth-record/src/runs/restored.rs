@@ -5,32 +5,11 @@ use super::{bring, told};
 use berth_model::JobId;
 use berth_tracker::grammar::{self, Entity};
 use berth_tracker::{Restored, Result, Run, RunQuery, View};
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
-use tokio::sync::Notify;
 
 /// Runs to read at once.
 const PAGE: usize = 200;
 /// Runs of jobs whose end is missing.
 const OPEN: &str = "tags.`berth.job` IS NOT NULL AND tags.`berth.end` IS NULL";
-
-/// The jobs of restored runs, for the follower.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    jobs: Mutex<BTreeSet<JobId>>,
-    pub(super) news: Notify,
-}
-
-impl Queue {
-    fn put(&self, job: JobId) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
-        self.news.notify_one();
-    }
-
-    pub(super) fn take(&self) -> BTreeSet<JobId> {
-        std::mem::take(&mut self.jobs.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 impl Runs {
     /// Updates restored runs from their jobs. One run has its status when this returns; its figures, and
