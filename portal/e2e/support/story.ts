@@ -5,7 +5,6 @@ import {
   finishRun,
   logBatch,
   logRun,
-  makeExperiment,
   putArtifact,
   registerModel,
   registerPrompt,
@@ -52,11 +51,12 @@ const PLOT =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 300 120"><path d="M0 10 C60 90 120 100 300 110" fill="none" stroke="teal" stroke-width="3"/></svg>';
 
 /**
- * Adds metrics and artifacts to the run of a job, and tracks other runs beside it. Version 2 of the model
- * is from the run of the job.
+ * Adds metrics and artifacts to the run of a job, and logs other runs in its experiment. Version 2 of the
+ * model is from the run of the job.
  */
 export async function tellStory(client: Client, run: string, token?: string): Promise<Tracked> {
-  const experiment = await makeExperiment(client, "llama-sft", token);
+  const get = `/api/2.0/mlflow/runs/get?run_id=${run}`;
+  const experiment = (await client.api("GET", get, undefined, token)).body.run.info.experiment_id;
   const runs = await Promise.all(
     Array.from({ length: 14 }, (_, i) => {
       const hours = 4 + (i % 5) * 3.5;
