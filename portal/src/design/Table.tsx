@@ -377,7 +377,7 @@ function isMeta<T>(column: Column<T>, row: T): boolean {
 }
 
 /** Below this width rows have two lines instead of columns. */
-const NARROW = 520;
+const NARROW = 480;
 const SELECT_WIDTH = 36;
 
 /** The width of the table itself, which may be less than that of the window. */
