@@ -82,6 +82,22 @@ pub fn named(call: &Call<'_>) -> Result<String> {
     Ok(own.map_or_else(|| name.clone(), str::to_owned))
 }
 
+/// Whether a filter compares the name of the model, and not a tag of that name.
+pub fn is_name(field: &grammar::Field) -> bool {
+    field.kind == grammar::Kind::Text && field.key == "name"
+}
+
+/// Removes the name of the caller's own team from the names in a filter.
+pub fn without_own_team(clauses: &mut [grammar::Clause], team: &str) {
+    for clause in clauses.iter_mut().filter(|of| is_name(&of.field)) {
+        if let grammar::Value::Text(name) = &mut clause.value
+            && let Some(rest) = name.strip_prefix(team).and_then(|rest| rest.strip_prefix('/'))
+        {
+            *name = rest.to_owned();
+        }
+    }
+}
+
 /// A registered model of the caller's team, or `TEAM/NAME` of another one that shares it. Names of models
 /// contain no slash.
 pub async fn find_model(call: &Call<'_>, name: &str) -> Result<Registered> {

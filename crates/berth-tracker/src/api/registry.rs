@@ -4,7 +4,7 @@ use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
 use super::registered::{
     Registered, absent_model, absent_version, find_model, model_key, model_load, named,
     names_prompts, number, share_key, shared_with, stage, target, version_key, versions_load,
-    with_aliases,
+    with_aliases, without_own_team,
 };
 use crate::encode;
 use crate::error::{Error, Result};
@@ -230,8 +230,9 @@ impl Things for Found {
 }
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
-    let search = Search::read(&call.fields, Entity::RegisteredModel, PAGE, MOST_PAGE)?;
+    let mut search = Search::read(&call.fields, Entity::RegisteredModel, PAGE, MOST_PAGE)?;
     let team = call.team_for(Right::Read)?;
+    without_own_team(&mut search.clauses, team);
     let load = Load { kind: Kind::RegisteredModel, scope: team.to_owned(), name: None, sub: None };
     let mut all = Vec::new();
     for (_, doc) in call.store.docs(load).await? {

@@ -2,9 +2,9 @@
 
 use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
 use super::registered::{
-    NO_STAGE, Registered, absent_model, absent_version, count_newest, find_model, model_key,
-    model_load, named, names_prompts, number, sees, stage, target, version_key, versions_load,
-    with_aliases,
+    NO_STAGE, Registered, absent_model, absent_version, count_newest, find_model, is_name,
+    model_key, model_load, named, names_prompts, number, sees, stage, target, version_key,
+    versions_load, with_aliases, without_own_team,
 };
 use crate::encode;
 use crate::error::{Code, Error, Result};
@@ -368,16 +368,11 @@ impl Things for Found {
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
     let mut search = Search::read(&call.fields, Entity::ModelVersion, PAGE, MOST_PAGE)?;
     let own = call.team_for(Right::Read)?.to_owned();
-    for clause in search.clauses.iter_mut().filter(|of| of.field.key == "name") {
-        if let Wanted::Text(name) = &mut clause.value
-            && let Some(rest) = name.strip_prefix(&own).and_then(|rest| rest.strip_prefix('/'))
-        {
-            *name = rest.to_owned();
-        }
-    }
+    without_own_team(&mut search.clauses, &own);
     // Most searches name one model.
-    let named = search.clauses.iter().find_map(|of| match (&*of.field.key, of.op, &of.value) {
-        ("name", Op::Eq, Wanted::Text(name)) => Some(name.clone()),
+    let names = search.clauses.iter().filter(|of| is_name(&of.field));
+    let named = names.map(|of| (of.op, &of.value)).find_map(|one| match one {
+        (Op::Eq, Wanted::Text(name)) => Some(name.clone()),
         _ => None,
     });
     // A model of another team is found by its whole name only.
@@ -394,6 +389,9 @@ pub async fn search(call: &Call<'_>) -> Result<Reply> {
             let of = Registered { team: scope.clone(), model };
             models.insert(of.model.name.clone(), (of.name(call), of.model));
         }
+    }
+    if models.is_empty() {
+        return Ok(listed("model_versions", Vec::new(), None));
     }
     let wants_prompts = names_prompts(&search.clauses);
     let mut found = Vec::new();

@@ -59,6 +59,9 @@ fn a_model_of_another_team_does_not_exist_until_it_is_shared_and_is_then_read_on
     assert_eq!(names(&people, &people.kim), ["chat"]);
     assert_eq!(people.seen(&people.kim, reads[0]).json()["registered_model"]["name"], "chat");
     assert_eq!(versions(&people, &people.kim, "vision/chat").len(), 1);
+    // A tag that is called so is no name.
+    let tagged = people.seen(&people.kim, "model-versions/search?filter=tags.name%3D%27chat%27");
+    assert_eq!((tagged.status, tagged.json()["model_versions"].clone()), (200, json!([])));
     // A model of the same name in the other team is another one.
     refused(&people.seen(&mia, "registered-models/get?name=chat"), 404, "RESOURCE_DOES_NOT_EXIST");
     let tag = json!({ "name": "vision/chat", "key": "a", "value": "b" });
