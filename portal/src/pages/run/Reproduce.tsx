@@ -248,14 +248,14 @@ function Inputs({ recipe }: { recipe: Recipe }) {
             <ul key="d" className="flex flex-col gap-1">
               {recipe.data.map((d) => (
                 <li key={d.path} className="flex min-w-0 flex-col">
-                  <span>
+                  <span className="flex min-w-0 flex-wrap gap-x-1.5">
                     <TextLink
                       to="/models"
                       search={{ team: recipe.team, tab: "data", open: d.version }}
                     >
                       {d.version}
-                    </TextLink>{" "}
-                    <span className="text-muted">at {d.path}</span>
+                    </TextLink>
+                    <span className="text-muted wrap-anywhere">at {d.path}</span>
                   </span>
                   <Mono>{d.hash}</Mono>
                 </li>
