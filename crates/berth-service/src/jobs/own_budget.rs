@@ -50,15 +50,21 @@ pub(super) fn stops_after(budget: Micros, price: Micros) -> Option<Span> {
     i64::try_from(ms).ok().map(Span)
 }
 
+/// Whole minutes of what takes longer than a few, and else whole seconds.
+fn short(span: Span) -> Span {
+    let unit = if span >= Span::mins(10) { 60_000 } else { 1_000 };
+    Span(span.0 / unit * unit)
+}
+
 /// What to say of a job that will be stopped before it is expected to end.
 pub(super) fn warning(budget: Micros, after: Span, expected: Option<Span>) -> wire::Warning {
     let before = expected.map_or_else(
         || "it has no end of its own".to_owned(),
-        |expected| format!("it is expected to run for {expected}"),
+        |expected| format!("it is expected to run for {}", short(expected)),
     );
+    let (budget, after) = (budget.money(), short(after));
     let message = format!(
-        "its budget of {} is spent after {after}, and Berth then saves and stops it; {before}",
-        budget.money()
+        "its budget of {budget} is spent after {after}, and Berth then saves and stops it; {before}"
     );
     wire::Warning { key: "budget".to_owned(), message, line: None }
 }
@@ -72,7 +78,8 @@ mod tests {
         let dollars = Micros::dollars;
         assert_eq!(stops_after(dollars(5), dollars(10)), Some(Span::mins(30)));
         assert_eq!(stops_after(dollars(5), Micros(0)), None, "it costs nothing");
-        let said = warning(dollars(5), Span::mins(30), Some(Span::hours(3))).message;
+        let after = Span(Span::mins(30).0 + 1_234);
+        let said = warning(dollars(5), after, Some(Span::hours(3))).message;
         assert_eq!(
             said,
             "its budget of $5.00 is spent after 30m, and Berth then saves and stops it; it is \
