@@ -162,7 +162,9 @@ impl Facts {
 /// removed, and another one of its name added, which must not get the records of the first.
 async fn is_of_its_team(service: &Service, row: &JobRow) -> Result<bool, Fault> {
     let team = service.store.get::<TeamRow>(row.team.as_str()).await?;
-    Ok(team.is_some_and(|team| was_there(team.created, row.ended)))
+    // An operator may have made a queue without a team.
+    let is_queue = || service.engine.teams().names().any(|name| name == row.team);
+    Ok(team.map_or_else(is_queue, |team| was_there(team.created, row.ended)))
 }
 
 fn was_there(created: Time, ended: Option<Time>) -> bool {
