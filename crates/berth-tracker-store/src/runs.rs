@@ -12,8 +12,11 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row, query_with};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// About how many bytes of runs the database puts into one row.
-const PACKED_BYTES: usize = 1 << 20;
+/// About how many bytes of runs the database puts into one row. More would save little time, and each
+/// connection keeps the memory for its largest row.
+const PACKED_BYTES: usize = 128 << 10;
+/// A run with more than this is not packed.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// The columns of [`Head`]. A latest value counts as 64 bytes.
 const HEAD: &str = "no, id, experiment, name, user_id, status, start_time, end_time, deleted, has_inputs, \
@@ -102,7 +105,7 @@ impl Reader<'_> {
         for head in heads {
             let no = head.no;
             together += head.bytes;
-            if head.bytes > PACKED_BYTES {
+            if head.bytes > LARGE_BYTES {
                 large.push(no);
                 together -= head.bytes;
             } else if together > PACKED_BYTES {
