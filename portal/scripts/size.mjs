@@ -31,7 +31,9 @@ const kb = (bytes) => (bytes / 1000).toFixed(1).padStart(7);
 const sum = (keys) => [...keys].reduce((n, k) => n + gz(manifest[k].file), 0);
 
 const entry = Object.keys(manifest).find((k) => manifest[k].isEntry);
-const isPage = (k) => /^src\/pages\/[^/]+\/index\.tsx$/.test(k);
+// The table of runs is a page beside the list of experiments.
+const isPage = (k) =>
+  /^src\/pages\/[^/]+\/index\.tsx$/.test(k) || k === "src/pages/experiments/runs.tsx";
 const home = "src/pages/home/index.tsx";
 const first = closure(entry);
 if (manifest[home]) closure(home, first);

@@ -96,8 +96,9 @@ def number(value):
 
 
 def own(tags):
-    """Tags that were there before an import."""
-    return {key: value for key, value in sorted(tags.items()) if not key.startswith("berth.import.")}
+    """Tags that were there before an import, less those that the registry of MLflow's server writes."""
+    ours = ("berth.import.", "mlflow.modelVersions")
+    return {key: value for key, value in sorted(tags.items()) if not key.startswith(ours)}
 
 
 def files(list_artifacts, path=None):
@@ -133,7 +134,9 @@ def told(place):
             if "mlflow.parentRunId" in tags:
                 tags["mlflow.parentRunId"] = names[tags["mlflow.parentRunId"]]
             info = run.info
-            inputs, outputs = run.inputs, run.outputs
+            # A search in a database of MLflow leaves out the models that a run reads.
+            whole = client.get_run(id)
+            inputs, outputs = whole.inputs, whole.outputs
             inside.append({
                 "name": info.run_name,
                 "status": info.status,
@@ -174,7 +177,8 @@ def told(place):
         out["models"][model.name] = {
             "description": model.description,
             "tags": own(model.tags),
-            "aliases": model.aliases,
+            # Numbers in a database, texts from a server.
+            "aliases": {alias: str(version) for alias, version in model.aliases.items()},
             "versions": {
                 str(one.version): [
                     one.current_stage,

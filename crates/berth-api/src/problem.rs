@@ -106,19 +106,41 @@ impl Problem {
 
     /// A job file that was read and cannot be run as written.
     pub fn of_refused(refused: &Refused, parsed: Option<&Parsed>) -> Problem {
-        let at = parsed.and_then(|parsed| parsed.at(refused.key));
-        let error = FieldError {
-            path: refused.key.to_owned(),
-            line: at.map(|at| at.line),
-            column: at.map(|at| at.column),
-            message: refused.message.clone(),
-        };
-        Problem::new(Code::JobRefused, refused.to_string()).errors(vec![error])
+        Problem::of_refusals(std::slice::from_ref(refused), parsed)
+    }
+
+    /// The same for everything that is wrong with it.
+    pub fn of_refusals(refused: &[Refused], parsed: Option<&Parsed>) -> Problem {
+        let details: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        let errors = refused.iter().map(|one| of_key(one, parsed)).collect();
+        Problem::new(Code::JobRefused, details.join("\n")).errors(errors)
+    }
+
+    /// Adds what is wrong with the keys that could be read of a file with mistakes.
+    pub fn and_refused(mut self, refused: &[Refused], parsed: &Parsed) -> Problem {
+        for one in refused {
+            self.errors.push(of_key(one, Some(parsed)));
+        }
+        // Without a line, a key is missing.
+        self.errors.sort_by_key(|error| error.line.unwrap_or(usize::MAX));
+        let details: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
+        self.detail = details.join("\n");
+        self
     }
 
     /// A flag that could not be read.
     pub fn of_flag(error: &FlagError) -> Problem {
         Problem::new(Code::BadJobFile, error.to_string())
+    }
+}
+
+fn of_key(refused: &Refused, parsed: Option<&Parsed>) -> FieldError {
+    let at = parsed.and_then(|parsed| parsed.at(refused.key));
+    FieldError {
+        path: refused.key.to_owned(),
+        line: at.map(|at| at.line),
+        column: at.map(|at| at.column),
+        message: refused.message.clone(),
     }
 }
 

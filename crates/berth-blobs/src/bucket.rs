@@ -86,7 +86,7 @@ impl Bucket {
         listed.try_next().await.map(drop).map_err(self.failed("look"))
     }
 
-    async fn size(&self, id: &BlobId) -> Result<Option<u64>> {
+    pub async fn size(&self, id: &BlobId) -> Result<Option<u64>> {
         match self.client.head(&self.key(id)).await {
             Ok(found) => Ok(Some(found.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),

@@ -48,6 +48,15 @@ impl Folder {
         Ok(true)
     }
 
+    pub fn size(&self, id: &BlobId) -> Result<Option<u64>> {
+        let path = self.path(id);
+        match fs::metadata(&path) {
+            Ok(found) => Ok(Some(found.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("look at", &path, error)),
+        }
+    }
+
     pub fn open_file(&self, id: &BlobId) -> Result<File> {
         let path = self.path(id);
         File::open(&path).map_err(|error| match error.kind() {

@@ -117,6 +117,18 @@ impl Blobs {
         }
     }
 
+    /// Whether the store has an object with all its bytes.
+    pub async fn has(&self, id: &BlobId, bytes: u64) -> Result<bool> {
+        let found = match &self.0.place {
+            Place::Folder(folder) => {
+                let (folder, id) = (folder.clone(), id.clone());
+                on_disk(move || folder.size(&id)).await?
+            }
+            Place::Bucket(bucket) => bucket.size(id).await?,
+        };
+        Ok(found == Some(bytes))
+    }
+
     pub async fn remove(&self, id: &BlobId) -> Result<()> {
         match &self.0.place {
             Place::Folder(folder) => {
@@ -185,6 +197,8 @@ mod tests {
         let (id, md5) = Sums::of(&bytes);
         assert_eq!((&placed.id, &placed.md5, placed.is_new), (&id, &md5, true));
         assert!(!take(&blobs, &bytes).await.is_new);
+        assert!(blobs.has(&id, 3_000_000).await.unwrap());
+        assert!(!blobs.has(&id, 2_999_999).await.unwrap(), "a truncated object is none");
         assert_eq!(parts(folder.path()), 0);
         assert_eq!(whole(&blobs, &id, 0..3_000_000).await, bytes);
         assert_eq!(whole(&blobs, &id, 999_999..1_500_001).await, bytes[999_999..1_500_001]);
@@ -193,6 +207,7 @@ mod tests {
         assert_eq!(listed.iter().map(|one| &one.id).collect::<Vec<_>>(), [&id]);
         blobs.remove(&id).await.unwrap();
         assert!(matches!(blobs.read(&id, 0..1).await, Err(Error::Missing(_))));
+        assert!(!blobs.has(&id, 3_000_000).await.unwrap());
     }
 
     #[tokio::test]

@@ -25,6 +25,8 @@ pub use actuate::managed::{Logs, ManagedJobs, Step};
 pub use berth_kube::admission::AdmissionWebhook;
 pub use compat::{BadPeerMap, Compat, Peer, PeerMap, UnknownPeer};
 pub use crd::crds;
-pub use options::{FetchSettings, FigureSources, LeaseOptions, Options, PodSettings, Publish};
+pub use options::{
+    FetchSettings, FigureSources, LeaseOptions, NodeData, Options, PodSettings, Publish,
+};
 pub use site::{BeginError, Cluster, ClusterTasks, connect, gather_figures};
 pub use view::{CONTAINER, pod_ref};

@@ -1,6 +1,7 @@
 //! What the operator of a server says about the cluster.
 
 use crate::compat::Compat;
+use berth_model::Bytes;
 use berth_service::{FigureOptions, KeepFigures};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -57,6 +58,25 @@ pub struct PodSettings {
     /// Whether every team has its namespace, or only those whose jobs have run.
     pub teams: bool,
     pub fetch: FetchSettings,
+    /// Where nodes keep the data of jobs for later ones, if they do.
+    pub node_data: Option<NodeData>,
+}
+
+impl PodSettings {
+    /// The level of Pod Security in the namespaces of teams. `baseline` keeps pods away from the machine they
+    /// run on and lets them be root inside, which most images for training are. It allows no folder of a
+    /// node.
+    pub fn pod_security(&self) -> &'static str {
+        if self.node_data.is_some() { "privileged" } else { "baseline" }
+    }
+}
+
+/// A folder of each node for versions of data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeData {
+    pub path: String,
+    /// What all versions on a node may take.
+    pub most: Bytes,
 }
 
 /// How pods get the code that jobs were submitted with, as far as that is known.

@@ -6,7 +6,7 @@ use berth_model::{
     LabelAsk, LeaseSnapshot, Lifecycle, Micros, Milli, Name, NodeSnapshot, NodeSpec, NodeState,
     QueueSnapshot, QueueSpec, Quota, Share, Slice, Snapshot, Span, SplitMix64, Time, TopologyAsk,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const GPUS: u32 = 8;
 const MODEL: &str = "H100-80GB";
@@ -138,6 +138,7 @@ pub fn job(id: u64, queue: &Name, user: &Name, ask: Ask) -> JobSpec {
         begin: None,
         hold: false,
         groups: vec![ask.group()],
+        data: BTreeSet::new(),
     }
 }
 
@@ -168,7 +169,7 @@ fn node(name: String, zone: &Name, rack: &Name) -> NodeSnapshot {
         counted: BTreeMap::new(),
     };
     let since = START - Span::days(30);
-    NodeSnapshot { spec, idle_since: Some(since), since, billed: START }
+    NodeSnapshot { spec, idle_since: Some(since), since, billed: START, data: BTreeMap::new() }
 }
 
 /// A world without queues and jobs.

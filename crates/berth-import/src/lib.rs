@@ -29,7 +29,7 @@ pub use model::{
     Point, RegisteredModel, Run, Version,
 };
 pub use report::{Difference, ExperimentReport, ModelsReport, Problem, Problems, Report, Totals};
-pub use sink::{Cuts, NewRun, NewVersion, Sink, Target};
+pub use sink::{Cuts, NewRun, NewVersion, Sink, Target, Write};
 pub use source::{Fut, Pages, Source};
 pub use sqlite::Database;
 pub use transfer::copy;

@@ -46,6 +46,31 @@ impl Cuts {
     pub const NONE: Cuts = Cuts { param: usize::MAX, tag: usize::MAX, name: usize::MAX };
 }
 
+/// A change that has no answer.
+pub enum Write<'a> {
+    TagExperiment(&'a Experiment, &'a [(String, String)]),
+    DeleteExperiment(&'a Experiment),
+    /// Comes before the points of a run, which the target may have in part.
+    BeginPoints(&'a Target),
+    Points(&'a Target, &'a [Metric]),
+    Params(&'a Target, &'a [(String, String)]),
+    Tags(&'a Target, &'a [(String, String)]),
+    Datasets(&'a Target, &'a [Dataset]),
+    /// The logged models that a run has read, and those that it has made, with the step.
+    Models(&'a Target, &'a [String], &'a [(String, i64)]),
+    /// The status and the time of the end.
+    EndRun(&'a Target, &'a str, Option<i64>),
+    DeleteRun(&'a Target),
+    /// Metrics of a logged model, which a run has logged.
+    ModelMetrics((&'a Experiment, &'a str), &'a str, &'a [ModelMetric]),
+    /// The status of a logged model, and its last tags.
+    EndModel((&'a Experiment, &'a str), &'a str, Pairs),
+    /// A registered model of this name.
+    RegisteredModel(&'a str, &'a RegisteredModel, Pairs),
+    Stage(&'a str, u64, &'a str),
+    Alias(&'a str, &'a str, u64),
+}
+
 /// A writable place. All its writes are idempotent.
 pub trait Sink: Source {
     fn cuts(&self) -> Cuts;
@@ -56,27 +81,7 @@ pub trait Sink: Source {
         id: &'a str,
         tags: Pairs,
     ) -> Fut<'a, Experiment>;
-    fn tag_experiment<'a>(&'a self, of: &'a Experiment, tags: &'a Pairs) -> Fut<'a, ()>;
-    fn delete_experiment<'a>(&'a self, of: &'a Experiment) -> Fut<'a, ()>;
-
     fn create_run<'a>(&'a self, of: &'a Experiment, new: NewRun<'a>) -> Fut<'a, Target>;
-    /// Called before sending the points of a run, which the target may have in part.
-    fn begin_points<'a>(&'a self, _run: &'a Target) -> Fut<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-    fn log_points<'a>(&'a self, run: &'a Target, metrics: &'a [Metric]) -> Fut<'a, ()>;
-    fn log_params<'a>(&'a self, run: &'a Target, params: &'a [(String, String)]) -> Fut<'a, ()>;
-    fn log_tags<'a>(&'a self, run: &'a Target, tags: &'a [(String, String)]) -> Fut<'a, ()>;
-    fn log_datasets<'a>(&'a self, run: &'a Target, datasets: &'a [Dataset]) -> Fut<'a, ()>;
-    fn log_models<'a>(
-        &'a self,
-        run: &'a Target,
-        reads: &'a [String],
-        makes: &'a [(String, i64)],
-    ) -> Fut<'a, ()>;
-    fn end_run<'a>(&'a self, run: &'a Target, status: &'a str, end: Option<i64>) -> Fut<'a, ()>;
-    fn delete_run<'a>(&'a self, run: &'a Target) -> Fut<'a, ()>;
-
     /// Creates a logged model. Its run and tags already refer to the target.
     fn create_logged_model<'a>(
         &'a self,
@@ -85,29 +90,10 @@ pub trait Sink: Source {
         run: Option<&'a str>,
         tags: Pairs,
     ) -> Fut<'a, (String, Place)>;
-    fn log_model_metrics<'a>(
-        &'a self,
-        of: (&'a Experiment, &'a str),
-        run: &'a str,
-        metrics: &'a [ModelMetric],
-    ) -> Fut<'a, ()>;
-    fn end_logged_model<'a>(
-        &'a self,
-        of: (&'a Experiment, &'a str),
-        status: &'a str,
-        tags: Pairs,
-    ) -> Fut<'a, ()>;
-
-    fn create_registered_model<'a>(
-        &'a self,
-        name: &'a str,
-        model: &'a RegisteredModel,
-        tags: Pairs,
-    ) -> Fut<'a, ()>;
     /// Creates a version with its original number, if that is free.
     fn create_version<'a>(&'a self, new: NewVersion<'a>) -> Fut<'a, u64>;
-    fn set_stage<'a>(&'a self, model: &'a str, version: u64, stage: &'a str) -> Fut<'a, ()>;
-    fn set_alias<'a>(&'a self, model: &'a str, alias: &'a str, version: u64) -> Fut<'a, ()>;
+    /// Makes a change that has no answer.
+    fn write<'a>(&'a self, write: Write<'a>) -> Fut<'a, ()>;
 
     /// Writes a whole file. `open` reopens it for each attempt.
     fn put<'a>(

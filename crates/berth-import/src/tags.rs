@@ -28,6 +28,9 @@ pub fn is_own(key: &str) -> bool {
 pub const RUN_NAME: &str = "mlflow.runName";
 /// The tag that refers to another run.
 pub const PARENT: &str = "mlflow.parentRunId";
+/// The tag of a logged model with its registered versions. MLflow's registry writes it itself, so
+/// comparisons ignore it.
+pub const VERSIONS: &str = "mlflow.modelVersions";
 /// The tag of prompts, which searches hide.
 pub const IS_PROMPT: &str = "mlflow.prompt.is_prompt";
 
@@ -42,6 +45,36 @@ pub mod state {
     }
 }
 
+/// The versions of a logged model, under the names that their models have at the target.
+pub fn renamed_versions(versions: &str, prefix: &str) -> String {
+    let renamed = |text: &str| -> Option<String> {
+        let mut all: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(text).ok()?;
+        for one in &mut all {
+            let name = format!("{prefix}{}", one.get("name")?.as_str()?);
+            one.insert("name".to_owned(), name.into());
+        }
+        serde_json::to_string(&all).ok()
+    };
+    match prefix {
+        "" => versions.to_owned(),
+        _ => renamed(versions).unwrap_or_else(|| versions.to_owned()),
+    }
+}
+
 pub fn value<'a>(tags: &'a [(String, String)], key: &str) -> Option<&'a str> {
     tags.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_keep_their_numbers_and_take_the_prefix() {
+        let versions = r#"[{"name": "chat", "version": 1}]"#;
+        assert_eq!(renamed_versions(versions, "back-"), r#"[{"name":"back-chat","version":1}]"#);
+        assert_eq!(renamed_versions(versions, ""), versions);
+        assert_eq!(renamed_versions("what a user wrote", "back-"), "what a user wrote");
+    }
 }

@@ -8,7 +8,7 @@ use crate::gpu_holders::{self, GpuHolders};
 use crate::identity::Identity;
 use crate::recovery::{Recovery, Seen};
 use crate::slices::{self, SliceError, Slices};
-use crate::workplace::{self, Workplace};
+use crate::workplace::{self, CodeError, Workplace};
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Observed, Slice, Span, Time};
 use berth_node::{Driver, Lack, Started, Stop, Stranger, Trouble};
@@ -28,7 +28,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 enum DriverCommand {
     Start(Box<LeaseStart>),
-    /// Its data is here.
+    /// Its code and data are here.
     Begin(Box<LeaseStart>),
     Stop(LeaseId, Stop),
     /// A GPU of it has failed.
@@ -57,6 +57,15 @@ pub struct Tools {
     /// Nothing where no GPU counts its energy.
     pub energy: Option<Arc<Energy>>,
     pub data: Arc<DataCache>,
+}
+
+impl Tools {
+    /// Sees that the code and the data of a task are on this machine.
+    async fn provide(&self, start: &LeaseStart) -> Result<(), NotStarted> {
+        self.workplace.provide_code(start).await?;
+        self.data.provide(&self.workplace.home, &start.team, &start.run).await?;
+        Ok(())
+    }
 }
 
 /// Why a task was not started.
@@ -91,6 +100,16 @@ impl From<DataError> for NotStarted {
         match error.is_passing() {
             true => NotStarted::Machine(error.to_string()),
             false => NotStarted::Job(error.to_string()),
+        }
+    }
+}
+
+impl From<CodeError> for NotStarted {
+    fn from(error: CodeError) -> NotStarted {
+        let words = format!("its code: {error}");
+        match error.is_passing() {
+            true => NotStarted::Machine(words),
+            false => NotStarted::Job(words),
         }
     }
 }
@@ -177,6 +196,8 @@ pub fn begin(tools: Tools, inlet: Inlet<Seen>) -> (Executor, Watch) {
         tokio::spawn(slices::tidy_up(worker.tools.slices.clone())),
         tokio::spawn(slices::look_around(worker.tools.slices.clone())),
     ];
+    let (data, told) = (worker.tools.data.clone(), worker.inlet.clone());
+    tokio::spawn(async move { data.tell(&told).await });
     tokio::spawn(async move {
         worker.work(taken).await;
         looking.iter().for_each(tokio::task::JoinHandle::abort);
@@ -193,8 +214,8 @@ struct Worker {
     fetching: Arc<Fetching>,
 }
 
-/// Why a task ended that was stopped while Berth fetched its data.
-const STOPPED: &str = "it was asked to stop while its data was fetched";
+/// Why a task ended that was stopped while Berth fetched its code or data.
+const STOPPED: &str = "it was asked to stop while its files were fetched";
 
 impl Worker {
     async fn work(&self, mut commands: mpsc::UnboundedReceiver<DriverCommand>) {
@@ -203,7 +224,8 @@ impl Worker {
             let repeated = command.clone();
             let done = match command {
                 DriverCommand::Start(start) => {
-                    match DataCache::is_needed(&start.run) {
+                    let needs_code = self.tools.workplace.needs_code(&start);
+                    match needs_code || DataCache::is_needed(&start.run) {
                         true => self.fetch(*start),
                         false => self.start(*start).await,
                     }
@@ -220,7 +242,7 @@ impl Worker {
                     Ok(())
                 }
                 DriverCommand::GiveUp(lease, _) if self.fetching.give_up(lease) => {
-                    let why = "its GPU failed while its data was fetched".to_owned();
+                    let why = "its GPU failed while its files were fetched".to_owned();
                     self.inlet.site(Seen::Trouble { lease, why }).await;
                     Ok(())
                 }
@@ -271,7 +293,7 @@ impl Worker {
         });
     }
 
-    /// Fetches the data of a task, and has it begun after. Other commands are taken meanwhile.
+    /// Fetches the code and the data of a task, and has it begun after. Other commands are taken meanwhile.
     fn fetch(&self, start: LeaseStart) {
         let lease = start.lease;
         if !self.fetching.begin(lease) {
@@ -284,10 +306,13 @@ impl Worker {
             let driver = tools.driver.clone();
             let known = tokio::task::spawn_blocking(move || driver.is_known(lease)).await;
             let provided = match known {
-                // It runs, so it has its data.
+                // It runs, so it has its files.
                 Ok(Ok(true)) => Ok(()),
-                _ => tools.data.provide(&tools.workplace.home, &start.team, &start.run).await,
+                _ => tools.provide(&start).await,
             };
+            if DataCache::is_needed(&start.run) {
+                tools.data.tell(&inlet).await;
+            }
             match provided {
                 Ok(()) => {
                     if let Some(again) = again.upgrade() {
@@ -296,7 +321,7 @@ impl Worker {
                 }
                 Err(error) => {
                     if fetching.give_up_quietly(lease) {
-                        told(&inlet, &recovery, lease, error.into()).await;
+                        told(&inlet, &recovery, lease, error).await;
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Tasks whose data is fetched before they start. Others start meanwhile. A task
+//! Tasks whose code or data is fetched before they start. Others start meanwhile. A task
 //! that Berth stops by then never starts.
 
 use berth_engine::LeaseStart;

@@ -36,4 +36,4 @@ pub use output::KeepOutput;
 pub use site::{Begun, begin};
 pub use slices::Slices;
 pub use volumes::Volumes;
-pub use workplace::{KeyError, ShareError, Workplace, check_keys, shares};
+pub use workplace::{KeyError, ShareError, Snapshots, Workplace, check_keys, shares};

@@ -4,8 +4,9 @@
 
 use crate::condition::Condition;
 use berth_engine::Inlet;
-use berth_model::LeaseId;
+use berth_model::{Bytes, LeaseId, Name};
 use berth_node::{Driver, Trouble};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub enum Seen {
     GpuFailed { gpu: u32, why: String, leases: Vec<LeaseId> },
     /// A GPU that was held back has been checked, with what that came to.
     GpuChecked { gpu: u32, passed: bool, told: String },
+    /// The versions of data on this machine, with their sizes.
+    Data { kept: BTreeMap<Name, Bytes> },
 }
 
 /// Looks after the machine: one for all that report trouble.

@@ -180,6 +180,12 @@ impl Site for Machine {
                 );
                 turn.apply_observed(Event::GpuChanged { node, gpu, health });
             }
+            Seen::Data { kept } => {
+                let node = self.inventory.node.name.clone();
+                if turn.core.state.data_of_node(&node).is_some_and(|known| *known != kept) {
+                    turn.apply_observed(Event::DataKept { node, data: kept });
+                }
+            }
             Seen::GpuFailed { gpu, why, leases } => self.gpu_failed(turn, gpu, &why, &leases),
             Seen::GpuChecked { gpu, passed, told } => {
                 let node = self.inventory.node.name.clone();

@@ -115,6 +115,16 @@ pub struct DataRef {
 }
 
 impl DataRef {
+    /// The name of the folder of a version where several are kept, if its hash is known. The file of a
+    /// version that is one file has the name of the data.
+    pub fn folder(&self) -> Option<String> {
+        let hash = self.hash.as_ref()?;
+        Some(match hash.is_folder() {
+            true => hash.to_string(),
+            false => format!("{hash}.{}", self.version.name),
+        })
+    }
+
     /// Whether the data of a job is kept by the server, and not a volume or a folder.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(SCHEME)

@@ -1,8 +1,8 @@
 //! The only way in: whatever can change the cluster is an event.
 
 use crate::{
-    Decision, Health, JobId, JobSpec, LeaseId, Micros, Milli, Name, NodeSpec, NodeState, Policy,
-    PoolSpec, PriorityClass, QueueSpec, Reservation, Time,
+    Bytes, Decision, Health, JobId, JobSpec, LeaseId, Micros, Milli, Name, NodeSpec, NodeState,
+    Policy, PoolSpec, PriorityClass, QueueSpec, Reservation, Time,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -70,6 +70,12 @@ pub enum Event {
         node: Name,
         gpu: u32,
         health: Health,
+    },
+    /// The versions of data that a node keeps now, with their sizes. Jobs with such data prefer it where
+    /// places are otherwise equal.
+    DataKept {
+        node: Name,
+        data: BTreeMap<Name, Bytes>,
     },
     QueueSet {
         queue: Box<QueueSpec>,

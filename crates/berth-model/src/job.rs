@@ -33,6 +33,9 @@ pub struct JobSpec {
     pub begin: Option<Time>,
     pub hold: bool,
     pub groups: Vec<GroupSpec>,
+    /// The versions of data that its tasks read, as nodes that keep them name them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub data: BTreeSet<Name>,
 }
 
 /// The elements of an array job, and how many may run at once.

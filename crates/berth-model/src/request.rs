@@ -71,6 +71,7 @@ impl JobRequest {
             begin: self.begin,
             hold: self.hold,
             groups: self.groups.clone(),
+            data: self.workload.run().map(|run| run.kept_data()).unwrap_or_default(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! from a snapshot plans exactly like the one the snapshot was taken of.
 
 use crate::{
-    Cause, ClaimSpec, JobId, JobSpec, Micros, Milli, Name, NodeSpec, Outcome, Place, Policy,
+    Bytes, Cause, ClaimSpec, JobId, JobSpec, Micros, Milli, Name, NodeSpec, Outcome, Place, Policy,
     PoolSpec, PriorityClass, QueueSpec, Reservation, Slice, Span, Time,
 };
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ pub struct NodeSnapshot {
     pub since: Time,
     /// Cost rows exist up to here.
     pub billed: Time,
+    /// The versions of data that it keeps, with their sizes. Snapshots of before have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub data: BTreeMap<Name, Bytes>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

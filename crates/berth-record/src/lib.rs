@@ -7,6 +7,8 @@
 mod gpu_time;
 pub mod lineage;
 pub mod reproduce;
+mod restart;
 pub mod returns;
 pub mod runs;
+mod snapshot;
 pub mod stop_rule;

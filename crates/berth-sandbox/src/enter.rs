@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 pub(crate) const WORD: &str = "sandbox-enter";
@@ -58,8 +58,9 @@ pub struct Limits {
 pub enum EnterError {
     #[error("the working directory cannot be used: {}", os(*.0))]
     Directory(i32),
-    #[error("the command cannot be executed: {}", os(*.0))]
-    Exec(i32),
+    /// With the folders of the program, or of `PATH`, that are not there for the job.
+    #[error("the command cannot be executed: {}", os(*errno))]
+    Exec { errno: i32, unseen: Vec<PathBuf> },
     /// The machine did not do what every start needs.
     #[error("{step}: {}", os(*errno))]
     Machine { step: String, errno: i32 },
@@ -72,7 +73,7 @@ impl EnterError {
     pub fn errno(&self) -> Option<i32> {
         match self {
             EnterError::Directory(errno)
-            | EnterError::Exec(errno)
+            | EnterError::Exec { errno, .. }
             | EnterError::Machine { errno, .. } => Some(*errno),
             EnterError::Other(_) => None,
         }
@@ -140,7 +141,23 @@ fn enter(order: &Enter, from: Origin) -> Result<Infallible, EnterError> {
     };
     let mut command = Command::new(program);
     let error = command.args(args).env_clear().envs(&order.env).exec();
-    Err(EnterError::Exec(errno(&error)))
+    let unseen = unseen(program, order.env.get("PATH").map_or("", String::as_str));
+    Err(EnterError::Exec { errno: errno(&error), unseen })
+}
+
+/// The folders that a program is looked for in and that this process cannot use: they do not exist, or its
+/// account may not read them. Folders of the system are left out, because most of them are optional.
+pub fn unseen(program: &str, path: &str) -> Vec<PathBuf> {
+    let folders = match Path::new(program).parent().filter(|_| program.contains('/')) {
+        Some(folder) => vec![folder.to_owned()],
+        None => path.split(':').filter(|folder| !folder.is_empty()).map(PathBuf::from).collect(),
+    };
+    let is_optional = |folder: &PathBuf| {
+        ["/usr", "/bin", "/sbin", "/snap", "/opt"].iter().any(|start| folder.starts_with(start))
+    };
+    // Looking into a folder takes the right to use it.
+    let is_unseen = |folder: &PathBuf| folder.join(".").metadata().is_err();
+    folders.into_iter().filter(|folder| !is_optional(folder) && is_unseen(folder)).collect()
 }
 
 /// The user and the group of the server, which this process has until it gives up its rights.
@@ -245,5 +262,13 @@ mod tests {
         assert_eq!(kept(Some(&account(0, 5_000)), (0, 0)), Keep::UserAndGroup);
         assert_eq!(kept(Some(&account(1_000, 0)), (0, 0)), Keep::UserAndGroup);
         assert_eq!(kept(Some(&account(1_000, 1_000)), (0, 0)), Keep::User);
+    }
+
+    #[test]
+    fn folders_that_a_program_is_looked_for_in_are_told_where_they_cannot_be_used() {
+        let path = "/usr/local/nothing:/nowhere/bin::/";
+        assert_eq!(unseen("python", path), [PathBuf::from("/nowhere/bin")]);
+        assert_eq!(unseen("/nowhere/python", path), [PathBuf::from("/nowhere")]);
+        assert_eq!(unseen("/python", path), Vec::<PathBuf>::new(), "its folder is there");
     }
 }

@@ -32,7 +32,7 @@ mod tree;
 mod tree_error;
 
 pub use access::{Access, everybody_may, may_access};
-pub use enter::{Enter, EnterError, Limits};
+pub use enter::{Enter, EnterError, Limits, unseen};
 pub use mountinfo::other_names;
 pub use parent::{Helper, Joined, Running, StartError, close_inherited, join};
 pub use probe::{ProbeError, probe};

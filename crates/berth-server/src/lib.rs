@@ -24,7 +24,7 @@ mod webhook;
 pub use audit_export::{ExportPlace, PlaceError};
 pub use berth_blobs::{Address as BlobAddress, Keys as BlobKeys};
 pub use berth_cluster::{
-    AdmissionWebhook, Compat, FetchSettings, FigureSources, HoldError, LeaseOptions,
+    AdmissionWebhook, Compat, FetchSettings, FigureSources, HoldError, LeaseOptions, NodeData,
     Options as ClusterOptions, Peer, PeerMap, PodSettings, Publish, crds, hold_gpu,
 };
 pub use berth_machine::{CheckAtStart, KeepOutput, shown_check};

@@ -19,7 +19,7 @@ use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
     CheckAtStart, Condition, DataCache, DataOptions, Energy, FaultSource, GpuChecks, GpuHolders,
-    Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace, check_keys, gather_figures,
+    Host, KeepOutput, ServerAddress, Slices, Snapshots, Volumes, Workplace, check_keys, gather_figures,
     hold_back, open_recording, shares,
 };
 use berth_model::Name;
@@ -38,7 +38,7 @@ use berth_service::sign_in::{Devices, SignInLimits};
 use berth_service::stream_checks::StreamChecks;
 use berth_service::{
     self as service, BlobBook, FigureOptions, HeavyReads, Home, JobHost, Service, TokenUse, Vault,
-    admin, audit_end, blobs, figures, schedules,
+    admin, audit_end, blobs, code, figures, schedules,
 };
 use berth_store::Store;
 use futures_util::future::LocalBoxFuture;
@@ -178,6 +178,7 @@ async fn lead(
         admin::refusals::begin(app.service.clone()),
         sessions::begin(app.service.clone()),
         blobs::begin(app.service.clone()),
+        code::begin_cleaning(app.service.clone()),
         stop_rule::begin(app.service.clone(), app.tracking.store.clone()),
         runs::begin(app.tracking.runs.clone()),
     ];
@@ -459,6 +460,7 @@ fn find_machine(
         accounts,
         shares,
         keys,
+        snapshots: Arc::new(Snapshots::new(home.clone(), store.clone(), blobs.clone())),
     });
     let counters = energy_counters(inventory.declared, recording.as_ref());
     let checks = Arc::new(GpuChecks {

@@ -9,7 +9,9 @@ use berth_engine::clock;
 use berth_model::Span;
 use berth_service::{Fault, Service, artifacts, put_as_server, server_audit};
 use berth_store::Batch;
-use berth_tracker::{DocChange, DocKey, DocSet, Error, Experiment, Kind, Load, Store};
+use berth_tracker::{
+    DocChange, DocKey, DocSet, Error, Experiment, Kind, Load, RegisteredModel, Store,
+};
 use berth_tracker_store::{Clean, Removal, TrackingStore};
 use serde_json::json;
 use std::time::Duration;
@@ -84,6 +86,7 @@ pub async fn forget_team(app: &App, team: &str) -> Result<(), Error> {
     {
         end_share(store, &of, team).await?;
     }
+    end_model_shares(store, team).await?;
     if runs + experiments == 0 && models == 0 {
         return Ok(());
     }
@@ -107,6 +110,27 @@ async fn end_share(store: &TrackingStore, of: &Experiment, team: &str) -> Result
         Ok(Vec::new())
     };
     store.edit(DocChange { load: vec![load], edit: Box::new(edit) }).await.map(drop)
+}
+
+/// Models that other teams share with a removed team.
+async fn end_model_shares(store: &TrackingStore, team: &str) -> Result<(), Error> {
+    let (kind, scope) = (Kind::ModelShare, team.to_owned());
+    for (entry, _) in store.docs(Load { kind, scope, name: None, sub: None }).await? {
+        let Some((of, name)) = entry.name.split_once('/') else { continue };
+        let (kind, scope, name) = (Kind::RegisteredModel, of.to_owned(), name.to_owned());
+        let load = Load { kind, scope: scope.clone(), name: Some(name.clone()), sub: Some(0) };
+        let (key, team) = (DocKey { kind, scope, name, sub: 0 }, team.to_owned());
+        let edit = move |docs: &mut DocSet| {
+            if let Some(mut there) = docs.get::<RegisteredModel>(&key)? {
+                there.shared_with.retain(|with| *with != team);
+                docs.put(key, &there);
+            }
+            docs.remove(&entry);
+            Ok(Vec::new())
+        };
+        store.edit(DocChange { load: vec![load], edit: Box::new(edit) }).await?;
+    }
+    Ok(())
 }
 
 /// Removes everything that was deleted before a time. The next pass retries failures.

@@ -15,9 +15,12 @@ fn internal(why: impl std::fmt::Display) -> Error {
     Error::internal(why.to_string())
 }
 
-/// Whether the database of jobs has a team of that name.
+/// Whether the database of jobs has a team of that name, or a queue: jobs of a queue without a team are
+/// tracked, too.
 pub async fn is_team(service: &Service, name: &str) -> Result<bool, Error> {
-    service.store.get::<TeamRow>(name).await.map(|row| row.is_some()).map_err(internal)
+    let is_queue = service.engine.teams().names().any(|queue| queue == name);
+    let row = service.store.get::<TeamRow>(name).await.map_err(internal)?;
+    Ok(is_queue || row.is_some())
 }
 
 /// The teams. At the first call in the life of a database, these are all tracked teams that it lacks.

@@ -111,7 +111,7 @@ impl Home {
         self.root.join("volumes")
     }
 
-    /// Snapshots of code, in a folder for each team.
+    /// The snapshots of code of an earlier version, in a folder for each team.
     pub fn code(&self, team: &str) -> PathBuf {
         self.root.join("code").join(team)
     }
@@ -120,7 +120,12 @@ impl Home {
         self.code(team).join(format!("{}.tar.gz", id.digits()))
     }
 
-    /// Artifacts and data, by their content; what is on its way in where they are in a bucket.
+    /// Copies of snapshots of code, if the store of objects is a bucket.
+    pub fn packed(&self) -> PathBuf {
+        self.root.join("packed")
+    }
+
+    /// Artifacts, data and code, by their content; what is on its way in where they are in a bucket.
     pub fn blobs(&self) -> PathBuf {
         self.root.join("blobs")
     }

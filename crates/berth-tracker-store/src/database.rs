@@ -67,17 +67,18 @@ enum Use {
     Writing,
 }
 
-/// Configures a connection so that a commit is durable when it returns.
+/// Configures a connection so that a commit is durable when it returns. On SQLite, each connection keeps few
+/// pages: a reader drops all of them after any commit, and the system's cache has the others.
 async fn prepare(connection: &mut AnyConnection, backend: Backend, use_: Use) -> sqlx::Result<()> {
     let sql = match (backend, use_) {
         (Backend::Sqlite, Use::Writing) => {
             "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-             PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000; \
+             PRAGMA cache_size = -2000; PRAGMA wal_autocheckpoint = 4000; \
              PRAGMA journal_size_limit = 67108864;"
         }
         // LIKE is case-sensitive, as in PostgreSQL.
         (Backend::Sqlite, Use::Reading) => {
-            "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -8000; \
+            "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -500; \
              PRAGMA case_sensitive_like = ON;"
         }
         (Backend::Postgres, Use::Writing) => {

@@ -1,7 +1,7 @@
 //! Caches: all experiments, the heads of recently read runs, and the names of keys. The caches follow
 //! the commits of this process, which is the only writer.
 
-use berth_tracker::{Experiment, RunHead};
+use berth_tracker::{Experiment, RunHead, Watch};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -20,6 +20,7 @@ pub(crate) struct Memory {
     experiments: RwLock<Experiments>,
     heads: RwLock<HashMap<Arc<str>, RunHead>>,
     names: RwLock<HashMap<i64, Arc<str>>>,
+    pub watch: Watch,
 }
 
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! Reading documents and runs.
+//! Reading documents, and what runs have read and made.
 
 use crate::database::Backend;
 use crate::error::{TooLarge, failed};
@@ -6,23 +6,21 @@ use crate::memory::Memory;
 use crate::removal::{Removal, removal};
 use crate::rows::{Bind, arguments, numbers};
 use berth_tracker::{
-    Dataset, DatasetSummary, DocKey, Error, Input, Kind, Latest, Load, ModelMetric, Point, ReadBy,
-    Run, RunHead, RunModel, pairs_of_json,
+    Dataset, DatasetSummary, DocKey, Error, Kind, Load, ModelMetric, Point, ReadBy, RunHead,
 };
 use futures_util::TryStreamExt;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row, query, query_with};
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 /// The maximum number of ids in one statement.
-const MOST_NUMBERS: usize = 1000;
+pub(crate) const MOST_NUMBERS: usize = 1000;
 /// The maximum number of bytes of documents or runs in memory for one request.
-const MOST_BYTES: usize = 256 << 20;
+pub(crate) const MOST_BYTES: usize = 256 << 20;
 
 fn kind(number: i64) -> Option<Kind> {
-    use Kind::{Experiment, LoggedModel, ModelVersion, RegisteredModel, Webhook};
-    [Experiment, RegisteredModel, ModelVersion, LoggedModel, Webhook]
+    use Kind::{Experiment, LoggedModel, ModelShare, ModelVersion, RegisteredModel, Webhook};
+    [Experiment, RegisteredModel, ModelVersion, LoggedModel, Webhook, ModelShare]
         .into_iter()
         .find(|kind| *kind as i64 == number)
 }
@@ -83,7 +81,7 @@ pub(crate) struct Reader<'a> {
     pub memory: &'a Memory,
 }
 
-type Read<T> = Result<T, Error>;
+pub(crate) type Read<T> = Result<T, Error>;
 
 impl Reader<'_> {
     pub async fn rows(&self, sql: &'static str, binds: Vec<Bind>) -> sqlx::Result<Vec<AnyRow>> {
@@ -117,7 +115,8 @@ impl Reader<'_> {
 
     /// The teams that have models or webhooks.
     pub async fn scopes(&self) -> Read<BTreeSet<String>> {
-        let sql = "SELECT DISTINCT scope FROM docs WHERE kind IN (2, 3, 5)";
+        // A model that is shared with every team has the scope `*`.
+        let sql = "SELECT DISTINCT scope FROM docs WHERE kind IN (2, 3, 5, 6) AND scope <> '*'";
         let rows = self.rows(sql, Vec::new()).await;
         let read = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         read.map_err(|error| failed("read the teams", &error))
@@ -148,176 +147,6 @@ impl Reader<'_> {
             self.memory.note_head(head.clone());
         }
         Ok(found)
-    }
-
-    pub async fn runs(&self, wanted: &[i64]) -> Read<Vec<Run>> {
-        let mut found = Vec::with_capacity(wanted.len());
-        for some in wanted.chunks(MOST_NUMBERS) {
-            let read = async {
-                let mut connection = self.pool.acquire().await?;
-                self.some_runs(&mut connection, some).await
-            };
-            found.extend(read.await.map_err(|error| failed("read runs", &error))?);
-        }
-        Ok(found)
-    }
-
-    /// The rows of these runs. `sql` has one placeholder `{}` for their numbers.
-    async fn of_runs(
-        &self,
-        connection: &mut AnyConnection,
-        sql: &'static str,
-        runs: &[i64],
-    ) -> sqlx::Result<Vec<AnyRow>> {
-        let mut all = Vec::new();
-        let keep = |row: AnyRow| {
-            all.push(row);
-            Ok(0)
-        };
-        self.each_of_runs(connection, (sql, runs), &mut 0, keep).await?;
-        Ok(all)
-    }
-
-    /// Streams the rows of these runs. `take` returns how many bytes it has kept of a row.
-    async fn each_of_runs(
-        &self,
-        connection: &mut AnyConnection,
-        (sql, runs): (&'static str, &[i64]),
-        bytes: &mut usize,
-        mut take: impl FnMut(AnyRow) -> sqlx::Result<usize>,
-    ) -> sqlx::Result<()> {
-        let mut rows = match runs {
-            [one] => {
-                // One text for all calls, so that the database prepares it once.
-                let sql = AssertSqlSafe(self.backend.sql_of(sql.replace("{}", "?")));
-                query_with(sql, arguments(vec![Bind::Int(*one)])).fetch(connection)
-            }
-            several => {
-                let sql = AssertSqlSafe(sql.replace("{}", &numbers(several)));
-                query_with(sql, arguments(Vec::new())).persistent(false).fetch(connection)
-            }
-        };
-        while let Some(row) = rows.try_next().await? {
-            *bytes += take(row)?;
-            if *bytes > MOST_BYTES {
-                return Err(TooLarge::error(MOST_BYTES));
-            }
-        }
-        Ok(())
-    }
-
-    async fn some_runs(
-        &self,
-        connection: &mut AnyConnection,
-        wanted: &[i64],
-    ) -> sqlx::Result<Vec<Run>> {
-        let sql = "SELECT no, id, experiment, name, user_id, status, start_time, end_time, deleted, \
-                   has_inputs FROM runs WHERE no IN ({})";
-        let mut runs: HashMap<i64, Run> = HashMap::with_capacity(wanted.len());
-        let mut with_inputs = Vec::new();
-        for row in self.of_runs(connection, sql, wanted).await? {
-            let run = run(&row)?;
-            if row.try_get::<i64, _>(9)? != 0 {
-                with_inputs.push(run.no);
-            }
-            runs.insert(run.no, run);
-        }
-        let sql = "SELECT run, key, value FROM params WHERE run IN ({}) ORDER BY run, key";
-        let mut bytes = 0;
-        let keep = |row: AnyRow| {
-            let (key, value): (String, String) = (row.try_get(1)?, row.try_get(2)?);
-            let kept = key.len() + value.len();
-            if let Some(run) = runs.get_mut(&row.try_get(0)?) {
-                run.params.push((key, value));
-            }
-            Ok(kept)
-        };
-        self.each_of_runs(connection, (sql, wanted), &mut bytes, keep).await?;
-        let sql = "SELECT run, key, value FROM tags WHERE run IN ({}) ORDER BY run, key";
-        let keep = |row: AnyRow| {
-            let (key, value): (String, String) = (row.try_get(1)?, row.try_get(2)?);
-            let kept = key.len() + value.len();
-            if let Some(run) = runs.get_mut(&row.try_get(0)?) {
-                run.tags.push((key, value));
-            }
-            Ok(kept)
-        };
-        self.each_of_runs(connection, (sql, wanted), &mut bytes, keep).await?;
-        let sql =
-            "SELECT run, key, step, at, value FROM latest WHERE run IN ({}) ORDER BY run, key";
-        let rows = self.of_runs(connection, sql, wanted).await?;
-        let names = self.key_names(connection, &rows).await?;
-        for row in rows {
-            let (run, key): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-            if let (Some(run), Some(key)) = (runs.get_mut(&run), names.get(&key)) {
-                run.metrics.push(Latest { key: key.clone(), point: point(&row, 2)? });
-            }
-        }
-        if !with_inputs.is_empty() {
-            self.inputs(connection, &with_inputs, &mut runs, &mut bytes).await?;
-        }
-        Ok(wanted.iter().filter_map(|no| runs.remove(no)).collect())
-    }
-
-    /// The names of the keys in the second column.
-    async fn key_names(
-        &self,
-        connection: &mut AnyConnection,
-        rows: &[AnyRow],
-    ) -> sqlx::Result<HashMap<i64, Arc<str>>> {
-        let mut names: HashMap<i64, Arc<str>> = HashMap::new();
-        let mut unknown = Vec::new();
-        for row in rows {
-            let no: i64 = row.try_get(1)?;
-            if names.contains_key(&no) {
-                continue;
-            }
-            match self.memory.key_name(no) {
-                Some(name) => drop(names.insert(no, name)),
-                None => unknown.push(no),
-            }
-        }
-        unknown.sort_unstable();
-        unknown.dedup();
-        for some in unknown.chunks(MOST_NUMBERS) {
-            let sql = "SELECT no, name FROM metric_keys WHERE no IN ({})";
-            for row in self.of_runs(connection, sql, some).await? {
-                let (no, name): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
-                names.insert(no, self.memory.put_key_name(no, &name));
-            }
-        }
-        Ok(names)
-    }
-
-    async fn inputs(
-        &self,
-        connection: &mut AnyConnection,
-        of: &[i64],
-        runs: &mut HashMap<i64, Run>,
-        bytes: &mut usize,
-    ) -> sqlx::Result<()> {
-        let sql = "SELECT r.run, r.tags, d.name, d.digest, d.source_type, d.source, d.schema_json, \
-                   d.profile FROM run_datasets r JOIN datasets d ON d.no = r.dataset \
-                   WHERE r.run IN ({}) ORDER BY r.run, r.dataset";
-        let keep = |row: AnyRow| {
-            let tags: String = row.try_get(1)?;
-            let dataset = dataset(&row, 2)?;
-            let long = [&dataset.schema, &dataset.profile].into_iter().flatten();
-            let kept = tags.len() + dataset.source.len() + long.map(String::len).sum::<usize>();
-            if let Some(run) = runs.get_mut(&row.try_get(0)?) {
-                run.datasets.push(Input { dataset, tags: pairs_of_json(&tags) });
-            }
-            Ok(kept)
-        };
-        self.each_of_runs(connection, (sql, of), bytes, keep).await?;
-        let sql = "SELECT run, output, model, step FROM run_models WHERE run IN ({}) \
-                   ORDER BY run, output, model";
-        for row in self.of_runs(connection, sql, of).await? {
-            let Some(run) = runs.get_mut(&row.try_get(0)?) else { continue };
-            let is_output = row.try_get::<i64, _>(1)? != 0;
-            run.models.push(RunModel { id: row.try_get(2)?, is_output, step: row.try_get(3)? });
-        }
-        Ok(())
     }
 
     pub async fn model_metrics(&self, models: &[String]) -> Read<Vec<ModelMetric>> {
@@ -384,25 +213,6 @@ impl Reader<'_> {
     }
 }
 
-fn run(row: &AnyRow) -> sqlx::Result<Run> {
-    Ok(Run {
-        no: row.try_get(0)?,
-        id: row.try_get(1)?,
-        experiment: row.try_get(2)?,
-        name: row.try_get(3)?,
-        user: row.try_get(4)?,
-        status: row.try_get(5)?,
-        start: row.try_get(6)?,
-        end: row.try_get(7)?,
-        deleted: row.try_get::<i64, _>(8)? != 0,
-        metrics: Vec::new(),
-        params: Vec::new(),
-        tags: Vec::new(),
-        datasets: Vec::new(),
-        models: Vec::new(),
-    })
-}
-
 /// A data set, from that column on.
 pub(crate) fn dataset(row: &AnyRow, from: usize) -> sqlx::Result<Dataset> {
     Ok(Dataset {
@@ -416,7 +226,7 @@ pub(crate) fn dataset(row: &AnyRow, from: usize) -> sqlx::Result<Dataset> {
 }
 
 /// A step, a time and a value, from that column on.
-pub(crate) fn point(row: &AnyRow, from: usize) -> sqlx::Result<Point> {
+fn point(row: &AnyRow, from: usize) -> sqlx::Result<Point> {
     Ok(Point {
         step: row.try_get(from)?,
         timestamp: row.try_get(from + 1)?,

@@ -3,6 +3,7 @@
 
 use crate::database::Backend;
 use crate::error::failed;
+use crate::packed;
 use crate::read::Reader;
 use crate::rows::{Bind, arguments, numbers};
 use berth_tracker::grammar::{Clause, Field, Kind, Op, Order, Value};
@@ -86,7 +87,8 @@ async fn run(
     query: &RunQuery,
 ) -> sqlx::Result<Vec<i64>> {
     let text = format!(
-        "SELECT r.no FROM {} WHERE {} ORDER BY {} LIMIT {} OFFSET {}",
+        "SELECT {} FROM (SELECT r.no FROM {} WHERE {} ORDER BY {} LIMIT {} OFFSET {}) AS found",
+        packed::list(backend, "no"),
         sql.from,
         sql.wheres.join(" AND "),
         sql.orders.join(", "),
@@ -97,8 +99,8 @@ async fn run(
     binds.extend(sql.where_binds);
     binds.extend(sql.order_binds);
     let statement = AssertSqlSafe(backend.sql_of(text));
-    let rows = query_with(statement, arguments(binds)).persistent(false).fetch_all(pool).await?;
-    rows.iter().map(|row| row.try_get(0)).collect()
+    let row = query_with(statement, arguments(binds)).persistent(false).fetch_one(pool).await?;
+    packed::read(&row, 0)
 }
 
 /// Builds the statement of a search. With the numbers of the first key's metric, it finds only runs that

@@ -10,7 +10,7 @@ use crate::writer::{Change, MOST_WAITING, Message, Writer, stopped};
 use berth_tracker::{
     Best, BestQuery, Code, DatasetSummary, DocChange, DocKey, Error, Experiment, Fut, HistoryQuery,
     Kind, Load, ModelMetric, NewerQuery, Point, ReachedQuery, ReadBy, Run, RunChange, RunHead,
-    RunQuery, SampleQuery, Store,
+    RunQuery, SampleQuery, Store, Watch,
 };
 use sqlx::AnyPool;
 use std::collections::BTreeSet;
@@ -203,6 +203,10 @@ impl Store for TrackingStore {
 
     fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>> {
         Box::pin(async move { self.reader().datasets(experiments).await })
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.memory.watch
     }
 
     fn runs_that_read<'a>(&'a self, of: ReadBy<'a>, limit: usize) -> Fut<'a, Vec<i64>> {

@@ -16,10 +16,11 @@ mod model;
 mod page;
 mod ports;
 pub mod value;
+mod watch;
 
 pub use api::{
-    Access, Changed, Named, OPS, Op, Reply, Request, answer, find, hook, hooks_of, set_share,
-    shares,
+    Access, Changed, Named, NamedModel, OPS, Op, Reply, Request, Restored, answer, find, hook,
+    hooks_of, model_shares, set_model_share, set_share, shares,
 };
 pub use error::{Code, Error, Result};
 pub use event::{EVENTS, Event, Tried};
@@ -33,3 +34,4 @@ pub use ports::{
     HistoryQuery, Kind, Load, Metric, NewRun, NewerQuery, OfModel, Outbox, ReachedQuery, ReadBy,
     Right, RunChange, RunQuery, SampleQuery, Store, View, read,
 };
+pub use watch::Watch;

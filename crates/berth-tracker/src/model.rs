@@ -203,6 +203,9 @@ pub struct RegisteredModel {
     /// The newest version in each stage.
     #[serde(default)]
     pub newest: BTreeMap<String, u64>,
+    /// Teams that it is shared with.
+    #[serde(default)]
+    pub shared_with: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use crate::grammar::{Clause, Order};
 use crate::model::{
     Experiment, Input, ModelMetric, Point, Run, RunHead, RunModel, Status, Webhook,
 };
+use crate::watch::Watch;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -80,6 +81,9 @@ pub enum Kind {
     ModelVersion = 3,
     LoggedModel = 4,
     Webhook = 5,
+    /// Lists the models that are shared with a team: the scope is that team or `*`, the name is
+    /// `TEAM/MODEL`. The model itself decides who may read it.
+    ModelShare = 6,
 }
 
 /// The key of a document.
@@ -345,6 +349,8 @@ pub trait Store: Send + Sync {
     fn samples<'a>(&'a self, query: SampleQuery<'a>) -> Fut<'a, Vec<Point>>;
     fn model_metrics<'a>(&'a self, models: &'a [String]) -> Fut<'a, Vec<ModelMetric>>;
     fn datasets<'a>(&'a self, experiments: &'a [i64]) -> Fut<'a, Vec<DatasetSummary>>;
+    /// Which runs have new points.
+    fn watch(&self) -> &Watch;
     /// Runs with this input, newest first.
     fn runs_that_read<'a>(&'a self, of: ReadBy<'a>, limit: usize) -> Fut<'a, Vec<i64>>;
 }

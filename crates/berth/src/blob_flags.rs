@@ -1,4 +1,4 @@
-//! Where artifacts and data are kept, and how much of them.
+//! Where artifacts, data and code are kept, and how much of them.
 
 use crate::fail::{Failure, Result};
 use crate::kept::entry;
@@ -8,17 +8,17 @@ use berth_server::{BlobAddress, BlobKeys, BlobLimits, BlobOptions};
 use clap::Args;
 use std::path::PathBuf;
 
-const RESERVE: &str = "1GB";
-const LARGEST: &str = "500GB";
-const QUOTA: &str = "1TB";
+const RESERVE: &str = "1GiB";
+const LARGEST: &str = "500GiB";
+const QUOTA: &str = "1TiB";
 const GRACE: &str = "24h";
 /// Parts of an upload have a size, and a store takes so many of them.
-const MOST: i64 = 1_000_000_000_000;
+const MOST: i64 = 900 << 30;
 
-/// Where artifacts and data are kept.
+/// Where artifacts, data and code are kept.
 #[derive(Args, Debug)]
 pub struct BlobFlags {
-    /// Keep artifacts and data in a bucket of an S3-compatible store, such as s3://bucket/prefix,
+    /// Keep artifacts, data and code in a bucket of an S3-compatible store, such as s3://bucket/prefix,
     /// instead of the home. The region and the keys come from AWS_REGION, AWS_ACCESS_KEY_ID and
     /// AWS_SECRET_ACCESS_KEY
     #[arg(long, value_name = "ADDRESS", env = "BERTH_BLOBS")]
@@ -31,17 +31,17 @@ pub struct BlobFlags {
     /// `aws_access_key_id = …` and `aws_secret_access_key = …`
     #[arg(long, value_name = "FILE", env = "BERTH_BLOBS_KEYS", requires = "blobs")]
     pub blobs_keys: Option<PathBuf>,
-    /// How much of the server's disk artifacts and data leave free, such as 1GB
+    /// How much of the server's disk artifacts, data and code leave free, such as 1GiB
     #[arg(long, value_name = "SIZE", default_value = RESERVE, env = "BERTH_BLOBS_RESERVE")]
     pub blobs_reserve: String,
-    /// The largest artifact or file of data, such as 500GB
+    /// The largest artifact or file of data, such as 500GiB
     #[arg(long, value_name = "SIZE", default_value = LARGEST, env = "BERTH_BLOBS_LARGEST")]
     pub blobs_largest: String,
-    /// How much artifacts and data each team may keep, such as 1TB; `berth storage quota` sets another
+    /// How much artifacts, data and code each team may keep, such as 1TiB; `berth storage quota` sets another
     /// amount for one team
     #[arg(long, value_name = "SIZE", default_value = QUOTA, env = "BERTH_TEAM_QUOTA")]
     pub team_quota: String,
-    /// How long to keep the bytes of artifacts and data after the last name for them is deleted, such
+    /// How long to keep the bytes of artifacts, data and code after the last name for them is deleted, such
     /// as 24h
     #[arg(long, value_name = "TIME", default_value = GRACE, env = "BERTH_KEEP_UNNAMED")]
     pub keep_unnamed: String,
@@ -58,7 +58,7 @@ impl BlobFlags {
         })?;
         let most = size("--blobs-largest", &self.blobs_largest)?;
         if most > MOST.unsigned_abs() {
-            return Err(Failure::usage("--blobs-largest: expected at most 1TB"));
+            return Err(Failure::usage("--blobs-largest: expected at most 900GiB"));
         }
         Ok(BlobOptions {
             bucket: self.blobs.clone().map(|address| {
@@ -89,6 +89,6 @@ impl BlobFlags {
 /// A size that may be nothing.
 pub fn size(flag: &str, text: &str) -> Result<u64> {
     let size = text.parse::<Bytes>().ok().and_then(|size| u64::try_from(size.0).ok());
-    let wrong = || Failure::usage(format!("{flag}: found `{text}`, expected a size such as 50GB"));
+    let wrong = || Failure::usage(format!("{flag}: found `{text}`, expected a size such as 50GiB"));
     size.ok_or_else(wrong)
 }

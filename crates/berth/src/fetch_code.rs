@@ -4,22 +4,26 @@
 use crate::context::Context;
 use crate::data_get;
 use crate::fail::{BERTH_FAILED, Exit, Failure, Result};
+use crate::node_cache::NodeCache;
 use crate::settings::Flags;
 use crate::{show, up};
 use berth_api::client::{self, Client};
 use berth_code::{Hasher, MOST_PACKED, unpack};
 use berth_model::{CodeId, DataRef, Span};
 use clap::Args;
+use serde_json::json;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Between tries; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// What the server knows the report of the node's data by.
+const REPORT: &str = "berth-data: ";
 /// What a program ends with that SIGTERM has ended.
 const TERMINATED: u8 = 143;
 
@@ -37,9 +41,42 @@ pub struct FetchCode {
     /// A version of data with its hash, and the folder to make. Can be given several times
     #[arg(long, value_name = "VERSION#HASH=FOLDER")]
     data: Vec<Wanted>,
+    #[command(flatten)]
+    cache: CacheFlags,
     /// How long to try again while the server does not answer
     #[arg(long, value_name = "TIME", default_value = "10m")]
     patience: Span,
+}
+
+/// The folder of the node in which pods share their data.
+#[derive(Args, Debug)]
+struct CacheFlags {
+    /// A folder of the node that keeps data for other pods; the folders of --data are in it
+    #[arg(long, value_name = "FOLDER", requires = "cache_size", requires = "cache_since")]
+    cache: Option<PathBuf>,
+    /// How many bytes of data it keeps
+    #[arg(long, value_name = "BYTES")]
+    cache_size: Option<u64>,
+    /// When the pod was made, in milliseconds
+    #[arg(long, value_name = "TIME")]
+    cache_since: Option<u64>,
+    /// The file that the node shows in the status of the pod
+    #[arg(long, value_name = "FILE", default_value = "/dev/termination-log")]
+    last_words: PathBuf,
+    /// Data that other tasks on the node have. Can be given several times
+    #[arg(long, value_name = "TEAM/DATA")]
+    in_use: Vec<PathBuf>,
+}
+
+impl CacheFlags {
+    fn open(&self) -> Result<Option<NodeCache>, Trouble> {
+        let Some(root) = &self.cache else { return Ok(None) };
+        let since = Duration::from_millis(self.cache_since.unwrap_or(0));
+        let since = SystemTime::UNIX_EPOCH + since;
+        let most = self.cache_size.unwrap_or(0);
+        let opened = NodeCache::open(root.clone(), most, self.in_use.iter().cloned(), since);
+        opened.map(Some).map_err(failed("open", root))
+    }
 }
 
 /// A version of data, and where it is wanted.
@@ -148,19 +185,46 @@ async fn try_all(client: &Client, args: &FetchCode) -> Result<(), Trouble> {
     if let (Some(code), Some(folder)) = (&args.code, &args.folder) {
         try_once(client, &args.team, code, folder).await?;
     }
-    for Wanted { data, folder } in &args.data {
-        if folder.symlink_metadata().is_ok() {
-            continue;
+    let cache = args.cache.open()?;
+    for wanted in &args.data {
+        match &cache {
+            None if wanted.folder.symlink_metadata().is_ok() => {}
+            None => get_data(client, &args.team, wanted, &wanted.folder).await?,
+            Some(cache) => get_cached(client, &args.team, wanted, cache).await?,
         }
-        let hash = data.hash.as_ref().map(ToString::to_string).unwrap_or_default();
-        let from = data_get::Source { team: &args.team, hash: &hash, name: &data.version.name };
-        // Whatever went wrong on the way may go well later; a refusal lasts.
-        data_get::get(client, from, folder).await.map_err(|failure| Trouble {
-            passes: !matches!(failure.exit, Exit::NotFound | Exit::Refused | Exit::Usage),
-            failure,
-        })?;
+    }
+    if let Some(cache) = &cache {
+        // The report helps the scheduler, and the job can do without.
+        let report = cache.report().unwrap_or_default();
+        let _ = fs::write(&args.cache.last_words, format!("{REPORT}{}", json!(report)));
     }
     Ok(())
+}
+
+async fn get_data(client: &Client, team: &str, wanted: &Wanted, to: &Path) -> Result<(), Trouble> {
+    let Wanted { data, .. } = wanted;
+    let hash = data.hash.as_ref().map(ToString::to_string).unwrap_or_default();
+    let from = data_get::Source { team, hash: &hash, name: &data.version.name };
+    // Whatever went wrong on the way may go well later; a refusal lasts.
+    data_get::get(client, from, to).await.map_err(|failure| Trouble {
+        passes: !matches!(failure.exit, Exit::NotFound | Exit::Refused | Exit::Usage),
+        failure,
+    })
+}
+
+async fn get_cached(
+    client: &Client,
+    team: &str,
+    wanted: &Wanted,
+    cache: &NodeCache,
+) -> Result<(), Trouble> {
+    let folder = &wanted.folder;
+    if cache.find(folder).map_err(failed("look for", folder))? {
+        return Ok(());
+    }
+    let draft = cache.draft().map_err(failed("begin", folder))?;
+    get_data(client, team, wanted, &draft.tree()).await?;
+    cache.keep(&draft, folder).map_err(failed("keep", folder))
 }
 
 /// The folder appears when it is whole, so that a node may run this again at any moment.

@@ -40,6 +40,6 @@ pub fn keep_size(flag: &str, text: &str) -> Result<Option<Bytes>> {
         return Ok(None);
     }
     let size = text.parse::<Bytes>().ok().filter(|size| size.0 > 0);
-    let wrong = || format!("{flag}: found `{text}`, expected a size such as 50GB, or all");
+    let wrong = || format!("{flag}: found `{text}`, expected a size such as 50GiB, or all");
     size.map(Some).ok_or_else(|| Failure::usage(wrong()))
 }

@@ -5,15 +5,15 @@ use crate::figure_flags::KeepFigureFlags;
 use crate::kept::entry;
 use crate::reach::Reach;
 use crate::up::{self, Serving};
-use berth_model::Span;
+use berth_model::{Bytes, Span};
 use berth_server::{
-    ClusterOptions, Compat, FetchSettings, FigureSources, LeaseOptions, Peer, PeerMap, Place,
-    PodSettings, Started,
+    ClusterOptions, Compat, FetchSettings, FigureSources, LeaseOptions, NodeData, Peer, PeerMap,
+    Place, PodSettings, Started,
 };
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
@@ -62,7 +62,7 @@ pub struct Kube {
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
     /// Schedule only pods: refuse `berth run`, and need fewer rights
-    #[arg(long, conflicts_with_all = ["image", "checkpoints", "teams", "fetch_image", "fetch_url"])]
+    #[arg(long, conflicts_with_all = ["image", "checkpoints", "teams", "fetch_image", "fetch_url", "node_data"])]
     pub no_jobs: bool,
     /// The image of jobs of `berth run` that do not name one
     #[arg(long, value_name = "IMAGE")]
@@ -76,6 +76,13 @@ pub struct Kube {
     /// The address at which pods reach this server for that (--public-url)
     #[arg(long, value_name = "URL")]
     pub fetch_url: Option<String>,
+    /// A folder of each node that keeps the data of jobs for later ones, such as /var/lib/berth-data.
+    /// Pods of jobs with data mount it as a hostPath
+    #[arg(long, value_name = "FOLDER", value_parser = whole_path)]
+    pub node_data: Option<String>,
+    /// How much of the disk of a node this data may take, such as 500GiB
+    #[arg(long, value_name = "SIZE", default_value = NODE_DATA)]
+    pub node_data_size: String,
     /// The prefix of the namespaces of teams
     #[arg(long, value_name = "PREFIX", default_value = "berth-")]
     pub namespace_prefix: String,
@@ -110,6 +117,14 @@ fn of_team(text: &str) -> Result<(String, String), BadValue> {
     Ok((team.to_owned(), name.to_owned()))
 }
 
+fn whole_path(text: &str) -> Result<String, BadValue> {
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    let path = Path::new(text);
+    let wrong = || BadValue::new("expected a path from the root, such as /var/lib/berth-data");
+    let is_whole = path.is_absolute() && path.components().count() > 1;
+    (is_whole && path.components().all(is_plain)).then(|| text.to_owned()).ok_or_else(wrong)
+}
+
 /// A label selector; the API server says what is wrong with one that has no odd letters.
 fn selector(text: &str) -> Result<String, BadValue> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=!,() ".contains(c);
@@ -117,6 +132,7 @@ fn selector(text: &str) -> Result<String, BadValue> {
     (!text.trim().is_empty() && text.chars().all(plain)).then(|| text.to_owned()).ok_or_else(wrong)
 }
 
+const NODE_DATA: &str = "500GiB";
 const LEASE_DURATION: &str = "15s";
 const FIGURES_EVERY: &str = "30s";
 /// As the chart of dcgm-exporter, the GPU operator and our own chart label their pods.
@@ -153,6 +169,7 @@ pub fn run(args: Kube) -> Result<()> {
         port: args.figures_port,
     };
     let fetch_url = fetch_url(&args)?;
+    let node_data = node_data(&args)?;
     let mut config = vec![
         entry("stand-in", args.stand_in.join(", "), args.stand_in.is_empty()),
         entry("scheduler-name", names, args.scheduler_name == ["berth"]),
@@ -166,6 +183,7 @@ pub fn run(args: Kube) -> Result<()> {
             args.fetch_image.is_none(),
         ),
         entry("fetch-url", fetch_url.clone().unwrap_or_default(), args.fetch_url.is_none()),
+        entry("node-data", args.node_data.clone().unwrap_or_default(), args.node_data.is_none()),
         entry("figures-selector", selectors.join(" or "), args.figures_selector.is_empty()),
     ];
     config.extend(args.keep_figures.config(&args.figures_every, FIGURES_EVERY));
@@ -195,6 +213,7 @@ pub fn run(args: Kube) -> Result<()> {
             namespace_prefix: args.namespace_prefix,
             namespaces: args.namespace.into_iter().collect(),
             teams: args.teams,
+            node_data,
             fetch: FetchSettings {
                 image: args.fetch_image,
                 url: fetch_url,
@@ -206,6 +225,13 @@ pub fn run(args: Kube) -> Result<()> {
     });
     let place = Place::Cluster { options, webhook };
     up::serve(&args.serving, place, config, |started| greeting(started, &ours))
+}
+
+fn node_data(args: &Kube) -> Result<Option<NodeData>> {
+    let Some(path) = args.node_data.clone() else { return Ok(None) };
+    let most = crate::blob_flags::size("--node-data-size", &args.node_data_size)?;
+    let most = Bytes(i64::try_from(most).unwrap_or(i64::MAX));
+    Ok(Some(NodeData { path, most }))
 }
 
 /// Where pods reach the server: where browsers do, unless another address is given.
@@ -250,6 +276,7 @@ fn greeting(started: &Started, ours: &BTreeSet<String>) -> String {
     format!(
         "\
 Berth is ready at {url}
+  portal    {url}/ (in a browser; sign in with the token)
   GPUs      {gpus}
   database  {database}
   token     {token} (found by the command line)

@@ -17,6 +17,7 @@ mod heap;
 mod kept;
 mod kube;
 mod node_agent;
+mod node_cache;
 mod outage;
 mod prompt;
 mod reach;

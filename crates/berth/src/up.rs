@@ -27,10 +27,10 @@ use tracing_subscriber::EnvFilter;
 const KEEP: &str = "90d";
 /// And the output of ended jobs.
 const KEEP_OUTPUT: &str = "30d";
-const KEEP_OUTPUT_SIZE: &str = "50GB";
+const KEEP_OUTPUT_SIZE: &str = "50GiB";
 const KEEP_DELETED_RUNS: &str = "30d";
 const FIGURES_EVERY: &str = "5s";
-const DATA_CACHE: &str = "500GB";
+const DATA_CACHE: &str = "500GiB";
 
 #[derive(Args, Debug)]
 pub struct Up {
@@ -66,7 +66,7 @@ pub struct Up {
     /// How long to keep the output of ended jobs, such as 30d, or `forever`
     #[arg(long, value_name = "TIME", default_value = KEEP_OUTPUT, env = "BERTH_KEEP_OUTPUT")]
     pub keep_output: String,
-    /// How much output of ended jobs to keep for each team, such as 50GB; the oldest is deleted first.
+    /// How much output of ended jobs to keep for each team, such as 50GiB; the oldest is deleted first.
     /// `all` sets no limit
     #[arg(
         long, value_name = "SIZE", default_value = KEEP_OUTPUT_SIZE, env = "BERTH_KEEP_OUTPUT_SIZE"
@@ -79,7 +79,7 @@ pub struct Up {
     /// How often to measure GPUs and tasks, such as 5s; 0 turns this off
     #[arg(long, value_name = "TIME", default_value = FIGURES_EVERY, env = "BERTH_FIGURES_EVERY")]
     pub figures_every: String,
-    /// How much copies of data for jobs may take on this machine, such as 500GB; the data that no job
+    /// How much copies of data for jobs may take on this machine, such as 500GiB; the data that no job
     /// has used for longest is deleted first
     #[arg(long, value_name = "SIZE", default_value = DATA_CACHE, env = "BERTH_DATA_CACHE")]
     pub data_cache: String,
@@ -480,6 +480,7 @@ fn greeting(started: &Started) -> String {
     format!(
         "\
 Berth is ready at {url}
+  portal    {url}/ (in a browser; sign in with the token)
   GPUs      {gpus}{declared}
   database  {database}
   token     {token} (found by the command line)

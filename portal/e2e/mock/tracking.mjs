@@ -206,6 +206,47 @@ const CONTENT = {
   "berth/job.yaml": "name: llama\ngpus: 8xH100\nrun: python train.py\n",
 };
 
+/** Every third run is as it was, every third may differ, and the data of every third has changed. */
+function recipe({ info, data }) {
+  const team = info.artifact_uri.split("/")[1];
+  const kind = Number.parseInt(info.run_id.slice(1, 8), 16) % 3;
+  const hash = "8f14e45fceea167a5a36dedd4bea2543.dir";
+  const now = "0cc175b9c0f1b6a831c399e269772661.dir";
+  const changed = {
+    what: "data c4@v3",
+    // biome-ignore lint/suspicious/noThenProperty: it is a field of the API, and not a promise
+    then: hash,
+    now,
+    next: "push the content that the run had under a new name, and name that in `data`",
+    blocks: true,
+  };
+  const price = {
+    what: "price",
+    // biome-ignore lint/suspicious/noThenProperty: it is a field of the API, and not a promise
+    then: "$19.92 an hour",
+    now: "$21.10 an hour",
+    next: "`berth plan` says what the new job would cost",
+    blocks: false,
+  };
+  return {
+    run: info.run_id,
+    job: data.tags.find((t) => t.key === "berth.job")?.value ?? null,
+    team,
+    source: "job",
+    file: `name: llama\nteam: ${team}\ngpus: H100:8\ntime: 6h\ncode: sha256:${"5e".repeat(32)}\ndata: {/data: 'dvc:c4@v3#${hash}'}\nrun: python train.py --config llama.yaml\n`,
+    job_file: {},
+    code: {
+      snapshot: `sha256:${"5e".repeat(32)}`,
+      commit: "9f".repeat(20),
+      dirty: true,
+      kept: true,
+    },
+    image: "nvcr.io/nvidia/pytorch:24.05-py3",
+    data: [{ path: "/data", version: "c4@v3", hash, now: kind === 2 ? now : hash }],
+    differs: kind === 0 ? [] : kind === 1 ? [price] : [changed, price],
+  };
+}
+
 /** Routes as server.mjs has them. */
 export function trackingRoutes(world, { raw }) {
   const at = (path) => new RegExp(`^/ajax-api/2\\.0/mlflow/${path}$`);
@@ -280,6 +321,16 @@ export function trackingRoutes(world, { raw }) {
       run.data.tags = run.data.tags.filter((t) => t.key !== key);
     }),
     ["POST", at("experiments/(?:update|delete|restore)"), () => ({})],
+    [
+      "GET",
+      /^\/v1\/runs\/([^/]+)\/recipe$/,
+      (_, match) => {
+        const id = decodeURIComponent(match[1]).replace("run:", "");
+        const run = world.byId.get(id);
+        if (!run) return gone(`There is no run ${id}`);
+        return recipe(run);
+      },
+    ],
     [
       "GET",
       /^\/ajax-api\/2\.0\/mlflow-artifacts\/artifacts$/,

@@ -1,4 +1,4 @@
-// Models, prompts, data and lineage in the portal, as scripts and people make them.
+// Models, prompts, data and lineage in the portal.
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
@@ -83,7 +83,7 @@ test("an alias is set, moved and removed, and only its removal asks first", asyn
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("combobox", { name: "Alias" }).fill("champion");
     await dialog.getByRole("combobox", { name: "Version" }).selectOption(version);
-    if (verb === "Move alias") await dialog.getByText("It names version 2 now.").waitFor();
+    if (verb === "Move alias") await dialog.getByText("The alias names version 2 now.").waitFor();
     await dialog.getByRole("button", { name: verb }).click();
     await dialog.waitFor({ state: "hidden" });
   };
@@ -102,7 +102,7 @@ test("an alias is set, moved and removed, and only its removal asks first", asyn
   await page.context().close();
 });
 
-test("what the server refuses stands in the dialog, which stays open", async () => {
+test("a dialog shows the error of the server and stays open", async () => {
   const page = await open(kim, "/models/chat?version=1");
   await page.getByRole("dialog").getByRole("button", { name: "Alias", exact: true }).click();
   const dialog = page.getByRole("dialog", { name: /Set an alias/ });
@@ -155,7 +155,7 @@ test("a stage, a description and tags are changed, and text stays text", async (
   await page.context().close();
 });
 
-test("two versions are compared, with what their runs cost", async () => {
+test("two versions are compared, with the costs of their runs", async () => {
   const page = await open(kim, "/models/chat");
   for (const version of ["1", "2"])
     await page
@@ -198,10 +198,10 @@ test("a version and a model are deleted after a question", async () => {
   await page.context().close();
 });
 
-test("a viewer changes nothing, sees who made what, and the audit log is the operator's", async () => {
+test("a viewer sees the changes of a model but cannot make any, and an operator sees the audit log", async () => {
   const page = await open(vera, "/models/chat?tab=changes");
   await page.getByText("kim made version 1").waitFor();
-  await page.getByText(/an operator may read it/).waitFor();
+  await page.getByText(/operators may read it/).waitFor();
   const button = page.getByRole("button", { name: "Delete model" });
   expect(await button.isDisabled()).toBe(true);
   expect(await page.getByRole("button", { name: "Tag", exact: true }).isDisabled()).toBe(true);
@@ -229,7 +229,7 @@ test("a viewer changes nothing, sees who made what, and the audit log is the ope
   await admin.context().close();
 });
 
-test("prompts stand apart from models, and their text is compared", async () => {
+test("prompts have a list of their own, and their texts are compared", async () => {
   const page = await open(kim, "/models");
   await page.getByRole("link", { name: "chat" }).waitFor();
   expect(await page.getByRole("link", { name: "answer" }).count()).toBe(0);
@@ -246,7 +246,7 @@ test("prompts stand apart from models, and their text is compared", async () => 
   await page.context().close();
 });
 
-test("a model leads back to its job and its data, and the data on to the model", async () => {
+test("the lineage leads from a model to its job and data, and from the data to the model", async () => {
   pushData(server, "c4@v1", "vision", { "a.txt": "a" }, kim);
   pushData(server, "c4@v2", "vision", { "a.txt": "a", "b.txt": "b" }, kim);
   const job = await submit(
@@ -268,14 +268,14 @@ test("a model leads back to its job and its data, and the data on to the model",
   );
 
   const page = await open(kim, "/models/traced?version=1");
-  // The rail has a link of that name, too, and is there first.
+  // The rail has a link of the same name before it.
   await page.locator('a[href*="/lineage?"]', { hasText: "Lineage" }).first().click();
   await page.getByRole("heading", { level: 1, name: "Lineage" }).waitFor();
   const graph = page.getByRole("group", { name: /^Lineage of/ });
   const node = (name: RegExp) => graph.getByRole("button", { name });
   await node(/^Data c4@v2/).waitFor();
   await node(/^Job /).waitFor();
-  // The arrow keys go along the links, and Enter chooses.
+  // The arrow keys follow the links, and Enter chooses a node.
   await node(/^Model traced/).focus();
   await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("Enter");
@@ -285,7 +285,7 @@ test("a model leads back to its job and its data, and the data on to the model",
   expect(await seriousViolations(page)).toEqual([]);
   await page.reload();
   await details.getByText(`berth reproduce run:${run} --team vision`).waitFor();
-  // The same as a list.
+  // The list has the same nodes.
   await page.getByText("List", { exact: true }).click();
   await page
     .getByRole("region", { name: "Made from" })
@@ -304,7 +304,7 @@ test("a model leads back to its job and its data, and the data on to the model",
   await page.context().close();
 });
 
-test("a lineage of nothing says what to write, and the first page how to begin", async () => {
+test("a wrong start shows an error, and the page without a start suggests some", async () => {
   const page = await open(kim, "/lineage?of=nothing");
   await page
     .getByRole("alert")

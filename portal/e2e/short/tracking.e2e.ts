@@ -1,4 +1,4 @@
-// Experiments and runs in the portal, with runs that a script has logged.
+// Experiments and runs in the portal. The tests log runs as a script does.
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
@@ -8,8 +8,15 @@ import {
   seriousViolations,
   signIn,
 } from "../support/browser";
-import { type Server, startServer, until } from "../support/server";
-import { finishRun, logMetric, logRun, makeExperiment, putArtifact } from "../support/tracking";
+import { jobIs, type Server, startServer, submit, until } from "../support/server";
+import {
+  finishRun,
+  logMetric,
+  logRun,
+  makeExperiment,
+  pushData,
+  putArtifact,
+} from "../support/tracking";
 
 let server: Server;
 let browser: Browser;
@@ -50,11 +57,11 @@ afterAll(async () => {
 const runOf = async (id: string) =>
   (await server.api("GET", `/api/2.0/mlflow/runs/get?run_id=${id}`)).body.run;
 
-/** The names of the runs in the table, from the top. */
+/** The names of the runs in the order of the table. */
 const names = (page: any): Promise<string[]> =>
   page.getByRole("grid", { name: "Runs" }).getByRole("link").allTextContents();
 
-test("runs are found by experiment, filter and order, and the address keeps all of it", async () => {
+test("a user finds runs by experiment, filter and order, and the address keeps them", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, kim);
   await page.getByRole("link", { name: "Experiments" }).click();
@@ -70,7 +77,7 @@ test("runs are found by experiment, filter and order, and the address keeps all 
   await page.reload();
   await until("the same again", async () => (await names(page)).join() === "good");
   expect(await filter.inputValue()).toBe("metrics.loss < 1 AND params.lr != '0.001'");
-  // A word alone is looked for in names.
+  // A single word searches the names.
   await filter.fill("wil");
   await filter.press("Enter");
   await until("found by name", async () => (await names(page)).join() === "wild");
@@ -78,7 +85,7 @@ test("runs are found by experiment, filter and order, and the address keeps all 
   await page.context().close();
 });
 
-test("a filter that is wrong says where", async () => {
+test("an error in a filter is marked at its place", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, kim);
   await page.goto(`${server.url}/experiments/${experiment}`);
@@ -100,7 +107,7 @@ test("a filter that is wrong says where", async () => {
   await page.context().close();
 });
 
-test("selected runs are compared and drawn, and params are brushed", async () => {
+test("selected runs are compared and drawn, and a range of a param limits the runs", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, kim);
   await page.goto(`${server.url}/experiments/${experiment}`);
@@ -112,7 +119,7 @@ test("selected runs are compared and drawn, and params are brushed", async () =>
   await page.getByRole("button", { name: "Compare" }).click();
   const table = page.getByRole("group", { name: "Comparison of the runs" });
   await table.getByRole("row", { name: /lr 0\.01 0\.1|lr 0\.1 0\.01/ }).waitFor();
-  // What is the same is left out until it is asked for.
+  // Compare omits equal values until the user asks for them.
   expect(await table.getByRole("rowheader", { name: "seed" }).count()).toBe(0);
   await page.getByText("Show equal values").click();
   await table.getByRole("rowheader", { name: "seed" }).waitFor();
@@ -146,7 +153,7 @@ test("selected runs are compared and drawn, and params are brushed", async () =>
   await page.context().close();
 });
 
-test("a run is seen live, and is renamed, tagged, deleted and restored", async () => {
+test("the page of a run updates live, and renames, tags, deletes and restores the run", async () => {
   const open = await logRun(
     server,
     experiment,
@@ -197,7 +204,7 @@ test("a run is seen live, and is renamed, tagged, deleted and restored", async (
   await page.context().close();
 });
 
-test("artifacts are looked through, previewed and downloaded", async () => {
+test("a user browses, previews and downloads artifacts", async () => {
   const run = runs.good as string;
   await putArtifact(server, run, "report/metrics.json", '{"loss":0.2}');
   const hostile = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>';
@@ -225,7 +232,79 @@ test("artifacts are looked through, previewed and downloaded", async () => {
   await page.context().close();
 });
 
-test("a viewer may change nothing, and another team sees nothing", async () => {
+test("a job leads to its run, which says what has changed and submits the job again", async () => {
+  pushData(server, "books@v1", "vision", { "a.txt": "alpha" }, kim);
+  const file =
+    "name: reads\nteam: vision\ngpus: 1\ndata: {/data: 'dvc:books'}\nrun: cat /data/a.txt\n";
+  const job = await submit(server, file, kim);
+  await jobIs(server, job, "done");
+  const page = await openPage(browser);
+  await signIn(page, server.url, kim);
+  await page.goto(`${server.url}/jobs/${job}`);
+  await page.locator("main header").getByRole("link", { name: "Run", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "reads" }).waitFor();
+  await page.getByRole("button", { name: "Reproduce" }).click();
+  const drawer = page.getByRole("dialog", { name: "Reproduce" });
+  await drawer.getByText("The job can run again, but its result may differ").waitFor();
+  await drawer
+    .getByRole("group", { name: /^Job file/ })
+    .getByText("dvc:books@v1#")
+    .waitFor();
+  await drawer.getByText(/^berth reproduce run:\w+ --team vision --submit$/).waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+  const asked = page.url();
+  await drawer.getByRole("button", { name: "Submit again" }).click();
+  await page.waitForURL(/\/jobs\/\d+$/);
+  const again = page.url().split("/").at(-1) as string;
+  expect(again).not.toBe(job);
+  await jobIs(server, again, "done");
+  expect((await server.api("GET", `/v1/runs/job:${again}/recipe`)).body.file).toBe(
+    (await server.api("GET", `/v1/runs/job:${job}/recipe`)).body.file,
+  );
+
+  // With other data under the same name the job is submitted only after a question.
+  server.berth(["data", "rm", "books@v1", "--team", "vision", "-y"]);
+  pushData(server, "books@v1", "vision", { "a.txt": "beta" }, kim);
+  await page.goto(asked);
+  await drawer.getByText("The run cannot be repeated as it was").waitFor();
+  await drawer
+    .getByRole("region", { name: "Prevents an exact repetition" })
+    .getByText("data books@v1")
+    .waitFor();
+  expect(await drawer.getByRole("button", { name: "Submit again" }).count()).toBe(0);
+  await drawer.getByRole("button", { name: "Submit anyway" }).click();
+  expect(await seriousViolations(page)).toEqual([]);
+  await page.getByRole("alertdialog").getByRole("button", { name: "Submit the job" }).click();
+  await page.waitForURL(/\/jobs\/\d+$/);
+  const other = page.url().split("/").at(-1) as string;
+  await jobIs(server, other, "done");
+  expect(server.berth(["logs", other])).toContain("beta");
+  expectNoFaults(page);
+  await page.context().close();
+
+  const viewer = await openPage(browser);
+  await signIn(viewer, server.url, vera);
+  await viewer.goto(asked);
+  const submits = viewer.getByRole("button", { name: "Submit anyway" });
+  await submits.waitFor();
+  expect(await submits.getAttribute("aria-disabled")).toBe("true");
+  await viewer.context().close();
+});
+
+test("a run without a job says that it cannot be repeated", async () => {
+  const page = await openPage(browser);
+  await signIn(page, server.url, kim);
+  await page.goto(`${server.url}/runs/${runs.good}?reproduce=true`);
+  const drawer = page.getByRole("dialog", { name: "Reproduce" });
+  await drawer
+    .getByRole("alert")
+    .getByText(/has no job/)
+    .waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a viewer cannot change a run, and another team does not see it", async () => {
   const page = await openPage(browser);
   await signIn(page, server.url, vera);
   await page.goto(`${server.url}/runs/${runs.good}`);
@@ -245,7 +324,7 @@ test("a viewer may change nothing, and another team sees nothing", async () => {
   await other.getByRole("heading", { level: 1, name: "Experiments" }).waitFor();
   await other.getByRole("link", { name: "Default" }).waitFor();
   expect(await other.getByText("digits").count()).toBe(0);
-  // A team without runs is told how to begin.
+  // The page of a team without runs shows the first command.
   await other.getByRole("link", { name: "Default" }).click();
   await other
     .getByText(/MLFLOW_TRACKING_URI=/)

@@ -1,19 +1,25 @@
 // Pictures of every page, of a server with a month of history: `make portal-shots`.
 //
 //   BERTH_URL, BERTH_TOKEN   the server, and one who may see all of it
-//   PERSON_TOKEN             one who has jobs, for Home; the same where left out
+//   PERSON_TOKEN             a user with a running job, for Home and for what a team has tracked;
+//                            the same where left out
 //   SHOTS                    where the pictures go; docs/portal where left out
 //   ONLY, PNG=yes            some pages alone; PNG beside WebP, to look at
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openBrowser, openPage, signIn, type Theme } from "../support/browser";
-import { pages, type Stop } from "../support/pages";
+import { pages, type Stop, type Tracked } from "../support/pages";
+import { type Client, clientOf } from "../support/server";
+import { tellStory } from "../support/story";
+import { logData, pushData } from "../support/tracking";
 
 const env = process.env;
 const url = env.BERTH_URL ?? "";
 const token = env.BERTH_TOKEN ?? "";
+const person = env.PERSON_TOKEN ?? token;
 const out = resolve(env.SHOTS ?? join(import.meta.dirname, "../../../docs/portal"));
 const WIDTHS = [1440, 1280, 390];
 const THEMES: Theme[] = ["light", "dark"];
@@ -22,16 +28,17 @@ const only = env.ONLY?.split(",");
 test("every page has its pictures", async () => {
   expect(url && token, "BERTH_URL and BERTH_TOKEN name the server").toBeTruthy();
   mkdirSync(out, { recursive: true });
-  const all = await stops();
+  const all = await stops(await track());
   const home = all.filter((stop) => stop.name === "home");
+  const tracked = all.filter((stop) => stop.tracked);
   const browser = await openBrowser();
   for (const theme of THEMES) {
     for (const width of WIDTHS) {
       await walk(browser, width, theme, token, [
         ...home.map((stop) => ({ ...stop, name: "home-operator" })),
-        ...all.filter((stop) => stop.name !== "home"),
+        ...all.filter((stop) => stop.name !== "home" && !stop.tracked),
       ]);
-      await walk(browser, width, theme, env.PERSON_TOKEN ?? token, home);
+      await walk(browser, width, theme, person, [...home, ...tracked]);
     }
   }
   await browser.close();
@@ -68,11 +75,11 @@ async function walk(browser: Browser, width: number, theme: Theme, as: string, l
 }
 
 /** All pages, those of a job for one that runs, and what a waiting and an ended one look like. */
-async function stops(): Promise<Stop[]> {
+async function stops(tracked: Tracked): Promise<Stop[]> {
   const runs = await jobs("state=running&sort=-gpus");
   const waits = await jobs("state=pending&sort=-gpus");
   const ended = await jobs("state=done&sort=-cost");
-  const all = pages(runs[0]?.id ?? "1");
+  const all = pages(runs[0]?.id ?? "1", tracked);
   const job = all.find((stop) => stop.name === "job") as Stop;
   const of = (name: string, id: string | undefined) =>
     id === undefined ? [] : [{ ...job, name, path: `/jobs/${id}` }];
@@ -83,7 +90,29 @@ async function stops(): Promise<Stop[]> {
   ];
 }
 
-type Listed = { id: string; eta?: string | null; attempts: number };
+/** Tracks what a team has after some weeks, beside the largest job of the person that runs. */
+async function track(): Promise<Tracked> {
+  const folder = mkdtempSync(join(tmpdir(), "berth-shots-"));
+  const client = clientOf(url, person, folder, folder);
+  const me = (await client.api("GET", "/v1/me")).body;
+  const team = (me.default_team ?? me.teams[0]?.team) as string;
+  const [job] = await jobs(`state=running&sort=-gpus&user=${me.user}`);
+  expect(job?.run, `${me.user} has a job that runs and is tracked`).toBeTruthy();
+  const run = job?.run as string;
+  pushData(client, "c4@v1", team, { "part-0.txt": "a\n".repeat(4000) });
+  pushData(client, "c4@v2", team, { "part-0.txt": "a\n".repeat(4000), "part-1.txt": "b\n" });
+  await logData(client, run, "c4@v2", await hashOf(client, team, "c4@v2"));
+  const tracked = await tellStory(client, run);
+  rmSync(folder, { recursive: true });
+  return tracked;
+}
+
+async function hashOf(client: Client, team: string, version: string) {
+  const answer = await client.api("GET", `/v1/data/${team}/${version}`);
+  return answer.body.hash as string;
+}
+
+type Listed = { id: string; eta?: string | null; attempts: number; run?: string | null };
 
 async function jobs(query: string): Promise<Listed[]> {
   const answer = await fetch(`${url}/v1/jobs?${query}&limit=200`, {

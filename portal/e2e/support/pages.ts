@@ -1,11 +1,17 @@
-// Every page of the portal, and when it is ready to be looked at.
+// Every page of the portal, and how to wait until it is complete.
 import type { Page } from "playwright-core";
 
-export type Stop = { name: string; path: string; ready: (page: Page) => Promise<void> };
+export type Stop = {
+  name: string;
+  path: string;
+  ready: (page: Page) => Promise<void>;
+  /** Shows what the team has tracked. */
+  tracked?: true;
+};
 
 const heading = async (page: Page) => {
   await page.getByRole("heading", { level: 1 }).first().waitFor();
-  // Skeletons have gone.
+  // Wait until no skeleton is left.
   await page.waitForFunction(
     () => !document.querySelector("[aria-busy=true], [data-skeleton]"),
     undefined,
@@ -13,30 +19,36 @@ const heading = async (page: Page) => {
   );
 };
 
-/** Of what was tracked: an experiment with runs, one of them, and a model with two versions. */
-export type Tracked = { experiment: string; run: string; model: string };
+/** An experiment; runs, the first of a job with data; and a model with three versions. */
+export type Tracked = { experiment: string; runs: readonly string[]; model: string };
 
-function tracked({ experiment, run, model }: Tracked): [string, string][] {
+function tracked({ experiment, runs, model }: Tracked): [string, string][] {
+  const run = runs[0] as string;
+  const all = runs.join(",");
   return [
     ["experiment", `/experiments/${experiment}`],
     ["parallel", `/experiments/${experiment}?view=parallel`],
-    ["curves", `/experiments/${experiment}?view=curves`],
+    ["curves", `/experiments/${experiment}?view=curves&metrics=loss,accuracy&smooth=0.6`],
     ["scatter", `/experiments/${experiment}?view=scatter`],
-    ["compare", `/experiments/${experiment}?view=compare&runs=${run}`],
+    ["compare", `/experiments/${experiment}?view=compare&runs=${all}&same=true`],
     ["run", `/runs/${run}`],
     ["run-metrics", `/runs/${run}?tab=metrics`],
     ["run-artifacts", `/runs/${run}?tab=artifacts`],
+    ["run-artifact", `/runs/${run}?tab=artifacts&file=metrics.json`],
+    ["run-reproduce", `/runs/${run}?reproduce=true`],
     ["model", `/models/${model}`],
     ["model-version", `/models/${model}?version=2`],
     ["model-compare", `/models/${model}?compare=1,2&same=true`],
     ["model-changes", `/models/${model}?tab=changes`],
     ["lineage", `/lineage?of=model:${model}@2&view=graph`],
+    ["lineage-node", `/lineage?of=model:${model}@2&view=graph&node=run:${run}`],
     ["lineage-list", `/lineage?of=model:${model}@2&view=list`],
   ];
 }
 
-export function pages(job: string, of?: Tracked): Stop[] {
+export function pages(job: string, of: Tracked): Stop[] {
   const at = (name: string, path: string): Stop => ({ name, path, ready: heading });
+  const ofTeam = (name: string, path: string): Stop => ({ ...at(name, path), tracked: true });
   return [
     at("home", "/"),
     at("jobs", "/jobs"),
@@ -53,12 +65,13 @@ export function pages(job: string, of?: Tracked): Stop[] {
     at("nodes", "/cluster?view=nodes"),
     at("gantt", "/cluster?view=gantt"),
     at("costs", "/costs"),
-    at("experiments", "/experiments"),
-    ...(of ? tracked(of) : []).map(([name, path]) => at(name, path)),
-    at("models", "/models"),
-    at("prompts", "/models?tab=prompts"),
-    at("data", "/models?tab=data"),
-    at("lineage-start", "/lineage"),
+    ofTeam("experiments", "/experiments"),
+    ...tracked(of).map(([name, path]) => ofTeam(name, path)),
+    ofTeam("models", "/models"),
+    ofTeam("prompts", "/models?tab=prompts"),
+    ofTeam("data", "/models?tab=data"),
+    ofTeam("data-version", "/models?tab=data&open=c4@v2"),
+    ofTeam("lineage-start", "/lineage"),
     at("admin-teams", "/admin?tab=teams"),
     at("admin-people", "/admin?tab=people"),
     at("admin-tokens", "/admin?tab=tokens"),

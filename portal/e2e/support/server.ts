@@ -10,14 +10,17 @@ export const BERTH =
 /** How long anything may take. It is no measure of speed: a machine under load is slow. */
 export const PATIENCE = 60_000;
 
-export type Server = {
-  process: number;
+/** Requests and commands to a server, as the admin or with another token. */
+export type Client = {
   url: string;
-  home: string;
   admin: string;
-  /** Runs a command of `berth` as the admin, or as somebody else. */
   berth: (args: string[], token?: string, input?: string) => string;
   api: (method: string, path: string, body?: unknown, token?: string) => Promise<Answer>;
+};
+
+export type Server = Client & {
+  process: number;
+  home: string;
   /** A person with a role in a team, and a token of theirs. */
   person: (name: string, team: string, role: string) => string;
   log: () => string;
@@ -61,29 +64,8 @@ export async function startServer(
   const url = await readyAt(child, () => log);
   const admin = readFileSync(join(home, "admin.token"), "utf8").trim();
 
-  const berth: Server["berth"] = (args, token, input) =>
-    execFileSync(BERTH, args, {
-      env: {
-        ...process.env,
-        BERTH_HOME: home,
-        NO_COLOR: "1",
-        BERTH_URL: url,
-        BERTH_TOKEN: token ?? admin,
-      },
-      cwd: folder,
-      encoding: "utf8",
-      input: input ?? "",
-    });
-
-  const api: Server["api"] = async (method, path, body, token) => {
-    const answer = await fetch(url + path, {
-      method,
-      headers: { authorization: `Bearer ${token ?? admin}`, "content-type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
-    const text = await answer.text();
-    return { status: answer.status, body: parsed(text) };
-  };
+  const client = clientOf(url, admin, folder, home);
+  const { berth } = client;
 
   const person: Server["person"] = (name, team, role) => {
     tryTo(() => berth(["team", "add", team]));
@@ -103,18 +85,44 @@ export async function startServer(
     rmSync(folder, { recursive: true, force: true });
   };
   const server = {
+    ...client,
     process: child.pid ?? 0,
-    url,
     home,
-    admin,
-    berth,
-    api,
     person,
     log: () => log,
     stop,
   };
   await first?.(server);
   return server;
+}
+
+/** A client whose commands run in `folder`. `home` has the settings of `berth`. */
+export function clientOf(url: string, admin: string, folder: string, home: string): Client {
+  return {
+    url,
+    admin,
+    berth: (args, token, input) =>
+      execFileSync(BERTH, args, {
+        env: {
+          ...process.env,
+          BERTH_HOME: home,
+          NO_COLOR: "1",
+          BERTH_URL: url,
+          BERTH_TOKEN: token ?? admin,
+        },
+        cwd: folder,
+        encoding: "utf8",
+        input: input ?? "",
+      }),
+    api: async (method, path, body, token) => {
+      const answer = await fetch(url + path, {
+        method,
+        headers: { authorization: `Bearer ${token ?? admin}`, "content-type": "application/json" },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+      return { status: answer.status, body: parsed(await answer.text()) };
+    },
+  };
 }
 
 /** Submits a job file; its number. */

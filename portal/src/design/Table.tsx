@@ -16,7 +16,7 @@ import { useStored } from "@/lib/stored";
 import { typing } from "./Drawer";
 import { ErrorNote, ErrorState, PanelHead } from "./States";
 import { Head, NarrowRow, SkeletonRows, TableBar, WideRow } from "./TableParts";
-import { between, type Column, says } from "./table-model";
+import { between, type Column, fitting, says } from "./table-model";
 
 export type { Column } from "./table-model";
 export { sorted } from "./table-model";
@@ -75,7 +75,8 @@ export function Table<T>(props: TableProps<T>) {
   const inPanel = useContext(PanelHead) !== undefined;
   const domId = useId();
   const scroller = useRef<HTMLDivElement>(null);
-  const narrow = useNarrow(scroller);
+  const room = useRoom(scroller);
+  const narrow = room < NARROW;
   // Of a short list all rows are here: they say whether any has a second line.
   const second = !fit || rows.some((row) => props.columns.some((c) => isMeta(c, row)));
   const rowHeight = narrow ? (second ? 56 : 44) : props.compact ? 28 : 32;
@@ -100,7 +101,9 @@ export function Table<T>(props: TableProps<T>) {
     state: { columnVisibility: visibility } as never,
   } as never) as unknown as { getVisibleLeafColumns(): { id: string }[] };
   const shown = new Set(table.getVisibleLeafColumns().map((c) => c.id));
-  const columns = props.columns.filter((c) => shown.has(c.id));
+  const wanted = props.columns.filter((c) => shown.has(c.id));
+  const edges = (inPanel ? 8 : 16) + (onSelect ? SELECT_WIDTH : 0);
+  const columns = narrow ? wanted : fitting(wanted, room - edges, chosen);
 
   const [cursor, setCursor] = useState<string>();
   const anchor = useRef<string>(undefined);
@@ -222,9 +225,11 @@ export function Table<T>(props: TableProps<T>) {
     const tracks = columns.map((c) =>
       c.grow ? `minmax(${c.width}px, ${c.grow}fr)` : `${c.width}px`,
     );
-    return [...(onSelect ? ["36px"] : []), ...tracks, ...(filler ? [] : ["1fr"])].join(" ");
+    return [...(onSelect ? [`${SELECT_WIDTH}px`] : []), ...tracks, ...(filler ? [] : ["1fr"])].join(
+      " ",
+    );
   }, [columns, onSelect]);
-  const least = columns.reduce((n, c) => n + c.width, onSelect ? 36 : 0);
+  const least = columns.reduce((n, c) => n + c.width, onSelect ? SELECT_WIDTH : 0);
 
   const first = props.rows === undefined;
   const selectedRows = () => rows.filter((r) => selected.has(rowId(r)));
@@ -371,17 +376,21 @@ function isMeta<T>(column: Column<T>, row: T): boolean {
   return column.narrow === "meta" && says(column, row);
 }
 
-/** Whether there is too little room for columns: the table's own width counts, not the window's. */
-function useNarrow(ref: React.RefObject<HTMLDivElement | null>) {
-  const [narrow, setNarrow] = useState(() => window.innerWidth < 640);
+/** Below this width rows have two lines instead of columns. */
+const NARROW = 480;
+const SELECT_WIDTH = 36;
+
+/** The width of the table itself, which may be less than that of the window. */
+function useRoom(ref: React.RefObject<HTMLDivElement | null>): number {
+  const [room, setRoom] = useState(() => (window.innerWidth < 640 ? 0 : window.innerWidth));
   useEffect(() => {
     const el = ref.current;
     if (!el) return;
     const watch = new ResizeObserver(([entry]) => {
-      if (entry) setNarrow(entry.contentRect.width < 520);
+      if (entry) setRoom(Math.floor(entry.contentRect.width));
     });
     watch.observe(el);
     return () => watch.disconnect();
   }, [ref]);
-  return narrow;
+  return room;
 }

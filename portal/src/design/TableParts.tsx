@@ -100,7 +100,7 @@ export function TableBar<T>({
               />
             ))}
             <Button look="quiet" size="sm" onClick={reset} className="mt-1 self-start">
-              As at first
+              Reset
             </Button>
           </div>
         </Popover>

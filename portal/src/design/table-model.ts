@@ -18,12 +18,33 @@ export interface Column<T> {
   sortFirst?: "asc" | "desc";
   /** Not shown until chosen. */
   hidden?: boolean;
+  /** Hidden where the columns do not fit: 1 first, then 2. A user who chooses the column keeps it. */
+  yields?: number;
   /** Cannot be hidden: what names the row. */
   fixed?: boolean;
   /** Its place where there is no room for columns: first line, its right end, second line, nowhere. */
   narrow?: "title" | "end" | "meta" | "hide";
   /** Explains the head. */
   hint?: string;
+}
+
+/** The columns that fit into `width`. Those that yield are left out first, in their order. */
+export function fitting<T>(
+  columns: readonly Column<T>[],
+  width: number,
+  chosen: Readonly<Record<string, boolean>> = {},
+): readonly Column<T>[] {
+  const yielding = columns
+    .filter((c) => c.yields !== undefined && !chosen[c.id])
+    .sort((a, b) => (a.yields ?? 0) - (b.yields ?? 0));
+  let least = columns.reduce((sum, c) => sum + c.width, 0);
+  const out = new Set<string>();
+  for (const c of yielding) {
+    if (least <= width) break;
+    out.add(c.id);
+    least -= c.width;
+  }
+  return out.size > 0 ? columns.filter((c) => !out.has(c.id)) : columns;
 }
 
 /** Whether a cell has something to say: a dash says nothing where no column has a head. */

@@ -122,6 +122,9 @@ calls! {
     experiment_shares = "experiment_shares" (team, experiment) => ExperimentShares;
     share_experiment = "share_experiment" (team, experiment, with) => ExperimentShares;
     unshare_experiment = "unshare_experiment" (team, experiment, with) => ExperimentShares;
+    model_shares = "model_shares" (team, registered_model) => ModelShares;
+    share_model = "share_model" (team, registered_model, with) => ModelShares;
+    unshare_model = "unshare_model" (team, registered_model, with) => ModelShares;
     lineage = "lineage" () query LineageQuery => Lineage;
     recipe = "run_recipe" (run) query RecipeQuery => Recipe;
 

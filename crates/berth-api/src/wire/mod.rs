@@ -74,7 +74,7 @@ pub use session::{
     DeviceAnswer, DeviceAsk, DevicePoll, DeviceStart, DeviceStarted, DeviceState, DeviceToken,
     OidcOption, OpenSession, Session, SessionOptions, SignIn, SignInMeans, SignedIn, SignedOut,
 };
-pub use shares::ExperimentShares;
+pub use shares::{ExperimentShares, ModelShares};
 pub use shell::{ShellAsk, ShellTell};
 pub use timeline::{
     HeldLease, JobRef, LeaseList, LeaseQuery, LeaseState, PromisedPlace, PromisedPlaces,

@@ -9,7 +9,7 @@ use berth_engine::{Core, LiveJob, StartError, Turn};
 use berth_model::PodRef;
 use berth_model::run::Container;
 use berth_model::{Cause, JobId, LeaseId, Span};
-use berth_model::{Ended, Observed};
+use berth_model::{Ended, Event, Observed};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Said on pods that would wait for ever.
@@ -71,6 +71,13 @@ impl ClusterState {
         let view = &self.pods[uid].view;
         let Some(own) = view.managed.clone() else { return };
         let (lease, at) = (own.lease, turn.at);
+        if let (Some(data), Some(node)) = (&own.node_data, &view.node)
+            && is_new(turn.core, lease)
+            && turn.core.state.data_of_node(node).is_some_and(|known| known != data)
+        {
+            // Reports of pods that have started before are old.
+            turn.apply_observed(Event::DataKept { node: node.clone(), data: data.clone() });
+        }
         match view.phase {
             Phase::Succeeded | Phase::Failed { .. } | Phase::Evicted => {
                 let is_asked = turn.stop_cause(lease).is_some();

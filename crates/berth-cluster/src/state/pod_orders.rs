@@ -10,8 +10,8 @@ use berth_engine::{LeaseStart, StartError};
 use berth_file::job::Container;
 use berth_model::Ended;
 use berth_model::PodRef;
-use berth_model::{Cause, LeaseId, Span};
-use std::collections::BTreeMap;
+use berth_model::{Cause, LeaseId, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be done about the pod of a lease.
 #[derive(Debug)]
@@ -63,6 +63,10 @@ pub struct CreatePod {
     pub devices: BTreeMap<String, u32>,
     /// The GPUs of which it has a part, as soon as they are known.
     pub gpus: Option<String>,
+    /// The data that tasks on its node have now: `TEAM/FOLDER`. Nothing for jobs without data.
+    pub data_in_use: BTreeSet<String>,
+    /// When this was ordered.
+    pub at: Time,
 }
 
 impl CreatePod {
@@ -87,13 +91,32 @@ impl CreatePod {
         for resource in start.slices.iter().filter_map(|slice| on.resource(&slice.share)) {
             *devices.entry(resource).or_default() += 1;
         }
-        Ok(Some(CreatePod { start, container, secret, devices, gpus: None }))
+        let data_in_use = match start.run.versions().next() {
+            Some(_) => data_in_use(core, &start.node),
+            None => BTreeSet::new(),
+        };
+        let at = clock::now();
+        Ok(Some(CreatePod { start, container, secret, devices, gpus: None, data_in_use, at }))
     }
 
     /// The pod it becomes.
     pub fn pod(&self) -> PodRef {
         pod_ref(&self.container.namespace, &self.start.name, self.start.lease)
     }
+}
+
+/// The data of all tasks that hold a lease on a node.
+fn data_in_use(core: &Core, node: &str) -> BTreeSet<String> {
+    let here = core.jobs.values().filter(|job| {
+        let mut leases = job.leases.values();
+        leases.any(|lease| lease.row.node == node)
+    });
+    let runs = here.filter_map(|job| Some((&job.row.team, job.detail.workload.run()?)));
+    let folders = runs.flat_map(|(team, run)| {
+        let folders = run.versions().filter_map(|(_, data)| data.folder());
+        folders.map(move |folder| format!("{team}/{folder}")).collect::<Vec<_>>()
+    });
+    folders.collect()
 }
 
 /// How a lease without a pod ended.

@@ -223,7 +223,7 @@ impl Teams {
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error.into()),
             }
-            let made = objects::own_namespace(team, namespace);
+            let made = objects::own_namespace(team, namespace, self.settings.pod_security());
             match self.api.post("/api/v1/namespaces?fieldManager=berth", &made).await {
                 Ok(_) => return Ok(()),
                 // Another client has made it just now; look at it again.
@@ -256,7 +256,12 @@ impl Teams {
             // A quota would count a part as one, and the limit counts it as what it is.
             limit.gpu.total = None;
         }
-        let mut all = objects::around_pods(team, namespace, limit.as_ref(), self.own.as_deref());
+        let mut all = objects::around_pods(
+            team,
+            namespace,
+            (limit.as_ref(), self.own.as_deref()),
+            self.settings.pod_security(),
+        );
         match self.store.members_of(team).await {
             Ok(members) => {
                 let members: Vec<String> = members.into_iter().map(|one| one.user).collect();
@@ -314,7 +319,7 @@ mod tests {
     #[test]
     fn a_namespace_that_berth_makes_for_a_team_belongs_to_that_team_alone() {
         for team in ["nlp", "nlp-", "a.b", "nlp_"] {
-            let made = own_namespace(team, "x");
+            let made = own_namespace(team, "x", "baseline");
             let found = namespace(made["metadata"].clone());
             assert!(is_of(team, "x", &found).is_ok());
             assert_eq!(found.label(TEAM), is_label(team).then_some(team));

@@ -3,7 +3,8 @@
 use super::managed_names::{FETCH, ends_as};
 use berth_kube::object::{ContainerStatus, Pod, Terminated};
 use berth_model::Ended;
-use berth_model::{LeaseId, Span, Time};
+use berth_model::{Bytes, LeaseId, Name, Span, Time};
+use std::collections::BTreeMap;
 
 pub const MANAGED: &str = "app.kubernetes.io/managed-by";
 pub const BERTH: &str = "berth";
@@ -42,6 +43,21 @@ pub struct ManagedPodView {
     end: Option<(i32, bool)>,
     /// Nothing for jobs without code, and until its node says something of it.
     fetch: Option<Fetch>,
+    /// The data that its node keeps, as the container that fetches data has reported.
+    pub node_data: Option<BTreeMap<Name, Bytes>>,
+}
+
+/// What such a report begins with.
+const REPORT: &str = "berth-data: ";
+
+/// Nothing for anything else that a container left as its last words.
+fn node_data(status: &ContainerStatus) -> Option<BTreeMap<Name, Bytes>> {
+    let end = status.state.terminated.as_ref().filter(|end| end.exit_code == 0)?;
+    let report = end.message.strip_prefix(REPORT)?;
+    let kept: BTreeMap<String, u64> = serde_json::from_str(report).ok()?;
+    let sized =
+        |(name, bytes): (String, u64)| Some((Name::from(name), Bytes(i64::try_from(bytes).ok()?)));
+    Some(kept.into_iter().filter_map(sized).collect())
 }
 
 /// What the container does that fetches the code of the job.
@@ -97,7 +113,8 @@ impl ManagedPodView {
         let waits = before.clone().filter_map(|one| one.state.waiting.as_ref());
         let mut waits = waits.filter(|waiting| &*waiting.reason != INITIALIZING);
         let waiting = waits.next().or(state.and_then(|state| state.waiting.as_ref()));
-        let fetch = before.clone().find(|one| &*one.name == FETCH).map(Fetch::read);
+        let fetching = before.clone().find(|one| &*one.name == FETCH);
+        let fetch = fetching.map(Fetch::read);
         let ready = |one: &&berth_kube::object::Condition| &*one.kind == "Ready";
         Some(ManagedPodView {
             lease,
@@ -114,6 +131,7 @@ impl ManagedPodView {
                 .and_then(|state| state.terminated.as_ref())
                 .map(|end| (end.exit_code, &*end.reason == "OOMKilled")),
             fetch,
+            node_data: fetching.and_then(node_data),
         })
     }
 
@@ -242,6 +260,20 @@ mod tests {
         assert_eq!(pull.waits_for().as_deref(), Some("ErrImagePull: no image"));
         let created: Time = "2026-11-16T02:00:00Z".parse().unwrap();
         assert!(pull.is_hopeless(created + Span::mins(11)));
+    }
+
+    #[test]
+    fn a_container_that_fetched_data_reports_what_its_node_keeps() {
+        let left = |code: i32, message: &str| {
+            let end = json!({ "terminated": { "exitCode": code, "message": message } });
+            view(json!({ "initContainerStatuses": [{ "name": "fetch-code", "state": end }] }))
+                .node_data
+        };
+        let kept = left(0, "berth-data: {\"0a.dir\":120,\"0b\":7}").unwrap();
+        assert_eq!(kept, BTreeMap::from([("0a.dir".into(), Bytes(120)), ("0b".into(), Bytes(7))]));
+        for (code, message) in [(0, ""), (0, "berth-data: x"), (1, "berth-data: {}"), (0, "{}")] {
+            assert_eq!(left(code, message), None, "{message}");
+        }
     }
 
     #[test]

@@ -60,6 +60,7 @@ impl State {
             Event::NodeChanged { node, state } => self.node_changed(node, *state),
             Event::NodeRemoved { node } => self.node_removed(node, applied),
             Event::GpuChanged { node, gpu, health } => self.gpu_changed(node, *gpu, *health),
+            Event::DataKept { node, data } => self.data_kept(node, data),
 
             Event::QueueSet { queue } => self.queue_set(queue, applied),
             Event::QueueRemoved { queue } => self.queue_removed(queue),

@@ -4,11 +4,14 @@ use crate::apply::applied::Applied;
 use crate::apply::validate::nodes;
 use crate::ix::{JobIx, NodeIx};
 use crate::state::State;
-use berth_model::{LeaseId, Name, NodeSpec, NodeState};
-use std::collections::BTreeSet;
+use berth_model::{Bytes, LeaseId, Name, NodeSpec, NodeState};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl State {
     pub(super) fn node_added(&mut self, spec: &NodeSpec, applied: &mut Applied) {
+        // A new description says nothing about the data that a node keeps.
+        let known = self.cluster.find(&spec.name);
+        let kept = known.map(|ix| self.cluster.node(ix).data.clone()).unwrap_or_default();
         if let Some(ix) = self.cluster.find(&spec.name) {
             if !self.cluster.node(ix).tasks.is_empty() {
                 // Validated: it has the GPUs that are held.
@@ -28,6 +31,7 @@ impl State {
             self.take_node_out(ix, applied);
         }
         let ix = self.cluster.add(spec.clone(), self.now);
+        self.cluster.keep_data(ix, kept);
         self.cluster.nodes[ix.at()].gpu_prices = self.gpu_prices(spec);
         let price = berth_ledger::cost::node_price(spec, &self.models.prices);
         let rows = self.ledger.node_joined(self.now, &spec.name, price);
@@ -157,6 +161,13 @@ impl State {
             self.cluster.set_node_blocks(ix, blocks);
             self.drop_promises_on(ix);
         }
+    }
+
+    /// No promise and no reason depends on it: only among equal places does the next plan choose
+    /// another one.
+    pub(super) fn data_kept(&mut self, node: &Name, data: &BTreeMap<Name, Bytes>) {
+        let ix = self.cluster.find(node).expect("validated");
+        self.cluster.keep_data(ix, data.clone());
     }
 
     pub(super) fn gpu_changed(&mut self, node: &Name, gpu: u32, health: berth_model::Health) {

@@ -9,7 +9,7 @@ use crate::cluster::gpus_by_queue::GpusByQueue;
 use crate::cluster::node::{Counted, Node};
 use crate::ix::{ClassIx, ModelIx, NodeIx};
 use berth_model::{Health, Name, NodeSpec, NodeState, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Cluster {
     fn class_for(&mut self, spec: &NodeSpec) -> ClassIx {
@@ -81,6 +81,7 @@ impl Cluster {
             domains,
             idle_since: Some(since),
             since,
+            data: BTreeMap::new(),
             gpu_prices: Vec::new(),
             indexed: None,
             removed: false,
@@ -99,6 +100,7 @@ impl Cluster {
     }
 
     pub fn remove(&mut self, ix: NodeIx) {
+        self.keep_data(ix, BTreeMap::new());
         self.count_empty(ix, false);
         self.nodes[ix.at()].removed = true;
         self.reindex(ix);

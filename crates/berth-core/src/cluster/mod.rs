@@ -7,6 +7,7 @@ mod capacity;
 pub(crate) mod choose;
 pub(crate) mod class;
 mod counts;
+mod data;
 mod dirty;
 pub(crate) mod domain;
 pub(crate) mod gpu;
@@ -64,6 +65,8 @@ pub(crate) struct Cluster {
     pub release_times: Vec<GpuReleaseTimes>,
     /// Nodes whose release times have to be worked out anew.
     pub outdated: Vec<NodeIx>,
+    /// Which nodes keep a version of data, and how large it is.
+    keepers: BTreeMap<Name, BTreeMap<NodeIx, i64>>,
     /// Nodes that have changed since [`Cluster::take_dirty`] was last called.
     dirty: Vec<NodeIx>,
     /// Changes whenever a class, or what the empty cluster could hold, does.

@@ -4,7 +4,7 @@ use crate::cluster::gpu::Gpu;
 use crate::cluster::tenants::Apart;
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, QueueIx, TaskIx};
 use crate::jobs::hash_with;
-use berth_model::{GpuAsk, Name, NodeSpec, NodeState, Slice, Time};
+use berth_model::{Bytes, GpuAsk, Name, NodeSpec, NodeState, Slice, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -52,6 +52,8 @@ pub(crate) struct Node {
     pub domains: Vec<DomainIx>,
     pub idle_since: Option<Time>,
     pub since: Time,
+    /// The versions of data that it keeps, with their sizes.
+    pub data: BTreeMap<Name, Bytes>,
     /// Price an hour of each GPU.
     pub gpu_prices: Vec<berth_model::Micros>,
     /// How it stands in the free index: its free GPUs if it is there.

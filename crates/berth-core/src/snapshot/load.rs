@@ -78,7 +78,10 @@ impl State {
                 let rejected = Rejected::BadNode { node: node.spec.name.clone(), why };
                 return Err(LoadError { path: path(), rejected });
             }
+            let kept = validate::nodes::kept_data(&node.spec.name, &node.data);
+            kept.map_err(at(path()))?;
             let ix = self.cluster.add(node.spec.clone(), node.since);
+            self.cluster.keep_data(ix, node.data.clone());
             let price = berth_ledger::cost::node_price(&node.spec, &self.models.prices);
             let account = NodeAccount {
                 price,

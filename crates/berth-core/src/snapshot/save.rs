@@ -114,6 +114,7 @@ impl State {
             idle_since: node.idle_since,
             since: account.map_or(node.since, |account| account.since),
             billed: account.map_or(node.since, |account| account.billed),
+            data: node.data.clone(),
         }
     }
 

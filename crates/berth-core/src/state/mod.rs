@@ -198,6 +198,23 @@ impl State {
         Some(&self.cluster.node(self.cluster.find(node)?).spec)
     }
 
+    /// The nodes that keep some of the data of a job that has not ended, the one with most of it first.
+    pub fn data_places(&self, job: JobId) -> Vec<(Name, Bytes)> {
+        let Some(ix) = self.jobs.find(job) else { return Vec::new() };
+        let kept = self.cluster.kept_of(&self.jobs.get(ix).spec.data);
+        let mut kept: Vec<(i64, NodeIx)> =
+            kept.into_iter().map(|(ix, bytes)| (bytes, ix)).collect();
+        kept.sort_by_key(|(bytes, ix)| (std::cmp::Reverse(*bytes), *ix));
+        let named =
+            |(bytes, ix): (i64, NodeIx)| (self.cluster.node(ix).spec.name.clone(), Bytes(bytes));
+        kept.into_iter().map(named).collect()
+    }
+
+    /// The data that a node keeps, as it was last told.
+    pub fn data_of_node(&self, node: &str) -> Option<&BTreeMap<Name, Bytes>> {
+        Some(&self.cluster.node(self.cluster.find(node)?).data)
+    }
+
     /// The model of one GPU of a node.
     pub fn gpu_model(&self, node: &str, gpu: u32) -> Option<&Name> {
         self.node_spec(node)?.gpus.get(gpu as usize).map(|gpu| &gpu.model)

@@ -90,7 +90,8 @@ fn cluster(random: &mut Random, nodes: u64, with_cpu: bool) -> (Snapshot, Vec<Ro
         if taken > 0 {
             snapshot.jobs.push(holder(at + 1, &spec.name, taken as u32));
         }
-        let node = NodeSnapshot { spec, idle_since: None, since: START, billed: START };
+        let (since, data) = (START, BTreeMap::new());
+        let node = NodeSnapshot { spec, idle_since: None, since, billed: since, data };
         snapshot.nodes.push(node);
     }
     (snapshot, rooms)

@@ -56,7 +56,13 @@ impl<'l> Core<'l> {
             });
         let described = |node: &Node| {
             let spec = spec(name(node), node, &types, &cluster.gpu_memory_mgib);
-            NodeSnapshot { spec, idle_since: Some(START), since: START, billed: START }
+            NodeSnapshot {
+                spec,
+                idle_since: Some(START),
+                since: START,
+                billed: START,
+                data: BTreeMap::new(),
+            }
         };
         let world = Snapshot {
             now: START,

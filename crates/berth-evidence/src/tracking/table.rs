@@ -189,8 +189,9 @@ fn why(rows: &[Row], of: &str, reason: &str) -> String {
 
 const NO_DISK: &str = "Where FastTrackML is ahead, that is the disk: Berth answers when the write is on \
     it, which alone takes what the first rows below say, and FastTrackML does not wait.";
-const LARGE: &str = "Where Berth takes more than a tenth, that is a server which also schedules, and \
-    pages of its database that it keeps: up to 16 MiB for writing and 8 MiB for each of four readers.";
+const LARGE: &str = "Where Berth takes more than a tenth, that is a server which also schedules: most \
+    of it is pages of the program. It keeps few pages of its database, up to 2 MiB for writing and half \
+    a MiB for each of four readers; the others are in the system's cache.";
 
 const CELLS: &str = "Each cell is: requests a second; P50 / P99; CPU of the server for a request.";
 

@@ -206,8 +206,20 @@ pub(super) fn sweep(node: &Node) -> Result<Sweep> {
     Ok(found)
 }
 
+/// With another value, a shell finds no programs, or they do not find their files.
+const OF_THE_SYSTEM: [&str; 8] =
+    ["PATH", "HOME", "SHELL", "USER", "LOGNAME", "PWD", "IFS", "TMPDIR"];
+
 fn parameter(entry: &crate::tree::Entry) -> Result<Parameter> {
     let name = variable(&entry.key, entry.at)?;
+    if OF_THE_SYSTEM.contains(&name.as_str()) || name.starts_with("LD_") {
+        let message = format!(
+            "`{name}` is a variable that programs need to start; give the parameter another name, \
+             such as `{}_value`, or set the variable with `env`",
+            name.to_lowercase()
+        );
+        return Err(Error::new(entry.at, message));
+    }
     let within = |e: Error| e.within(&format!("`{name}`"));
     let values = list(&entry.value).and_then(|_| texts(&entry.value)).map_err(within)?;
     match values.is_empty() {

@@ -83,10 +83,7 @@ pub fn lower(
     let kind = file.kind.unwrap_or_default();
     let command = command(file, kind)?;
     refuse_what_cannot_be(file, defaults, now)?;
-    let asked = defaults
-        .models
-        .ask(&file.gpus)
-        .map_err(|error| Refused { key: "gpus", message: error.to_string() })?;
+    let asked = asked(file, defaults)?;
     let mut warnings = warnings(file, defaults.abilities);
     let grace = grace(file, &defaults.policy, &mut warnings);
     let run = run(file, kind, command.clone(), &asked, grace, defaults)?;
@@ -123,6 +120,22 @@ pub fn lower(
         resume_from: None,
     };
     Ok((request, warnings))
+}
+
+/// All that [`lower`] refuses about different keys of a file.
+pub fn refusals(file: &JobFile, defaults: &Defaults, now: Time) -> Vec<Refused> {
+    let found = [
+        refuse_what_cannot_be(file, defaults, now).err(),
+        asked(file, defaults).err(),
+        priority(file.priority.as_ref(), &defaults.classes).err(),
+        command(file, file.kind.unwrap_or_default()).err(),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn asked(file: &JobFile, defaults: &Defaults) -> Result<Asked, Refused> {
+    let asked = defaults.models.ask(&file.gpus);
+    asked.map_err(|error| Refused { key: "gpus", message: error.to_string() })
 }
 
 fn command(file: &JobFile, kind: JobKind) -> Result<Command, Refused> {

@@ -30,7 +30,7 @@ pub use blocks::MOST_ELEMENTS;
 pub use flags::FlagError;
 pub use gpus::ParseGpus;
 pub use keys::{KEYS, Key, Takes};
-pub use lower::{Abilities, Defaults, Refused, SERVICE_TIME, Warning, lower};
+pub use lower::{Abilities, Defaults, Refused, SERVICE_TIME, Warning, lower, refusals};
 pub use models::Models;
 pub use parts::{
     GpuAmount, GpuChoice, Idle, Priority, Retry, Scale, Schedule, Spot, When, WhenIdle, Which,
@@ -108,7 +108,7 @@ pub struct JobFile {
 }
 
 /// A file as read, and where its keys stood.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Parsed {
     pub file: JobFile,
     /// Keys with nothing after them, or `null`: a copy of a job leaves them out of the old file.
@@ -152,12 +152,29 @@ impl Mistakes {
     fn whole(error: Error) -> Mistakes {
         Mistakes(vec![Mistake { key: None, at: error.at, message: error.message }])
     }
+
+    /// Whether one of them is about that key, or about the file as a whole.
+    pub fn concern(&self, key: &str) -> bool {
+        let named = format!("`{key}`");
+        self.0.iter().any(|one| {
+            one.key.as_deref().is_none_or(|own| own == key) || one.message.contains(&named)
+        })
+    }
 }
 
 /// Reads a job file, YAML or JSON.
 pub fn read(text: &str) -> Result<Parsed, Mistakes> {
-    let read = entries(text, MOST_BYTES, "1 MiB");
-    read.map_err(Mistakes::whole).and_then(|entries| read_entries(&entries))
+    let (parsed, mistakes) = read_partly(text);
+    mistakes.map_or(Ok(parsed), Err)
+}
+
+/// Reads what can be read of a job file. So its other keys can be checked, too, and all that is wrong with
+/// the file is told at once.
+pub fn read_partly(text: &str) -> (Parsed, Option<Mistakes>) {
+    match entries(text, MOST_BYTES, "1 MiB") {
+        Ok(entries) => read_all_entries(&entries),
+        Err(error) => (Parsed::default(), Some(Mistakes::whole(error))),
+    }
 }
 
 /// Reads a job file that [`write`] has made, which may be longer than the one that was sent.
@@ -167,6 +184,11 @@ pub fn read_kept(text: &str) -> Result<Parsed, Mistakes> {
 }
 
 fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
+    let (parsed, mistakes) = read_all_entries(entries);
+    mistakes.map_or(Ok(parsed), Err)
+}
+
+fn read_all_entries(entries: &[tree::Entry]) -> (Parsed, Option<Mistakes>) {
     let mut file = JobFile::default();
     let (mut lines, mut left_out) = (BTreeMap::new(), BTreeSet::new());
     let mut mistakes = Vec::new();
@@ -189,10 +211,8 @@ fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
             }
         }
     }
-    match mistakes.is_empty() {
-        true => Ok(Parsed { file, left_out, lines }),
-        false => Err(Mistakes(mistakes)),
-    }
+    let parsed = Parsed { file, left_out, lines };
+    (parsed, (!mistakes.is_empty()).then_some(Mistakes(mistakes)))
 }
 
 fn entries(text: &str, most_bytes: usize, most: &str) -> Read<Vec<tree::Entry>> {

@@ -13,7 +13,8 @@ use crate::fields::{
 };
 use crate::tree::{Entry, Node, Value};
 use berth_model::{
-    Event, JobChange, JobId, Name, NodeState, Policy, QueueSnapshot, Snapshot, Span, Time,
+    Event, JobChange, JobId, Name, NodeSnapshot, NodeState, Policy, QueueSnapshot, Snapshot, Span,
+    Time,
 };
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ pub enum Action {
     ClaimReady { claim: Name },
 }
 
-pub(crate) const ACTIONS: [&str; 17] = [
+pub(crate) const ACTIONS: [&str; 18] = [
     "submit",
     "cancel",
     "change",
@@ -49,6 +50,7 @@ pub(crate) const ACTIONS: [&str; 17] = [
     "checkpoint",
     "node",
     "gpu",
+    "data",
     "spot_notice",
     "claim_ready",
     "claim_failed",
@@ -195,6 +197,7 @@ impl Script<'_> {
             "change" => return self.change(node, at),
             "node" => return node_event(node, at),
             "gpu" => gpu_event(node)?,
+            "data" => data_event(node)?,
             "spot_notice" => spot_notice(node, at)?,
             "claim_ready" => {
                 let (claim, _) = claim(node)?;
@@ -258,9 +261,14 @@ fn changed(job: JobId, change: JobChange) -> Action {
 
 fn node_event(node: &Node, at: Time) -> Result<Vec<Action>> {
     if nodes::is_description(node) {
-        let joining = nodes::read(node, at)?
-            .into_iter()
-            .map(|read| event(Event::NodeAdded { node: Box::new(read.snapshot.spec) }));
+        let entries = map(node)?;
+        let says_data = entries.iter().any(|entry| entry.key == "data");
+        let joining = nodes::read(node, at)?.into_iter().flat_map(|read| {
+            let NodeSnapshot { spec, data, .. } = read.snapshot;
+            let keeps = Event::DataKept { node: spec.name.clone(), data };
+            let keeps = Some(event(keeps)).filter(|_| says_data);
+            std::iter::once(event(Event::NodeAdded { node: Box::new(spec) })).chain(keeps)
+        });
         return Ok(joining.collect());
     }
     let fields = Fields::of(node, "a node", &["name", "state", "leaves_at"])?;
@@ -281,6 +289,14 @@ fn gpu_event(node: &Node) -> Result<Action> {
         node: fields.demand("node", name)?,
         gpu: fields.demand("index", int)?,
         health: fields.demand("health", |node| choice(node, &HEALTHS))?,
+    }))
+}
+
+fn data_event(node: &Node) -> Result<Action> {
+    let fields = Fields::of(node, "the data of a node", &["node", "keeps"])?;
+    Ok(event(Event::DataKept {
+        node: fields.demand("node", name)?,
+        data: fields.demand("keeps", |node| named(node, unit_from_zero))?,
     }))
 }
 

@@ -8,7 +8,7 @@ use super::words::{AFTERS, LIFECYCLES, word};
 use crate::array;
 use crate::error::{Error, Result, did_you_mean, or_list};
 use crate::fields::{
-    Fields, boolean, choice, int, list, map, moment, name, named, text, unit_from_zero,
+    Fields, boolean, choice, int, list, map, moment, name, named, names, text, unit_from_zero,
 };
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
@@ -41,6 +41,7 @@ pub(crate) const JOB: &[&str] = &[
     "begin",
     "hold",
     "groups",
+    "data",
     // What happened to it since.
     "element",
     "elements",
@@ -157,6 +158,7 @@ pub(crate) fn read_spec(fields: &Fields<'_>, id: JobId, context: &Context) -> Re
         begin: time("begin")?.or(conditions.begin),
         hold: fields.flag("hold")? || conditions.hold,
         groups: groups::read_all(groups).map_err(|e| e.within(&fields.what))?,
+        data: fields.read("data", names)?.unwrap_or_default().into_iter().collect(),
     })
 }
 
@@ -264,6 +266,7 @@ pub(crate) fn write_spec(
         begin,
         hold,
         groups,
+        data,
     } = spec;
     let mut out = Record::default();
     out.put("name", Out::text(name));
@@ -291,6 +294,7 @@ pub(crate) fn write_spec(
     out.flag("singleton", *singleton);
     out.maybe("begin", *begin, Out::time);
     out.flag("hold", *hold);
+    out.put_if(!data.is_empty(), "data", || Out::names(data));
     out.put("groups", groups::write_all(groups, tasks));
     out
 }

@@ -32,6 +32,7 @@ pub(crate) const KEYS: &[&str] = &[
     "idle_since",
     "since",
     "billed",
+    "data",
 ];
 
 const DIVISIONS: [(&str, Division); 4] = [
@@ -66,8 +67,11 @@ pub(crate) fn read(node: &Node, now: Time) -> Result<Vec<ReadNode>> {
     let billed = fields.read("billed", time)?.unwrap_or(now);
     let idle_since = fields.read("idle_since", time)?;
     let idle_said = fields.raw("idle_since").is_some();
-    let one =
-        |spec| ReadNode { snapshot: NodeSnapshot { spec, idle_since, since, billed }, idle_said };
+    let data = fields.read("data", |node| named(node, unit_from_zero))?.unwrap_or_default();
+    let one = |spec| ReadNode {
+        snapshot: NodeSnapshot { spec, idle_since, since, billed, data: data.clone() },
+        idle_said,
+    };
     let Some(count) = fields.read("count", int::<u32>)? else {
         return Ok(vec![one(spec)]);
     };
@@ -352,7 +356,7 @@ fn write_node(
     idle: Option<Option<Time>>,
     now: Time,
 ) -> Out {
-    let NodeSnapshot { spec, idle_since: _, since, billed } = node;
+    let NodeSnapshot { spec, idle_since: _, since, billed, data } = node;
     let NodeSpec {
         name: _,
         gpus,
@@ -390,6 +394,7 @@ fn write_node(
     out.maybe("idle_since", idle, |since| since.map_or_else(Out::null, Out::time));
     out.put_if(*since != now, "since", || Out::time(*since));
     out.put_if(*billed != now, "billed", || Out::time(*billed));
+    out.put_if(!data.is_empty(), "data", || Out::named(data, |bytes| Out::raw(bytes)));
     out.done()
 }
 

@@ -1,14 +1,16 @@
 //! Compares the target with the source. It reads both sides again and computes the same sums over both,
 //! so the result does not depend on what the copy assumed.
 
+mod entities;
 mod models;
 mod registry;
 mod runs;
 
 use crate::copy::{Copy, Pair};
 use crate::error::Result;
-use crate::model::Experiment;
+use crate::model::{Experiment, LoggedModel, Run};
 use crate::report::{Difference, Report};
+use entities::Side;
 use std::collections::BTreeMap;
 
 pub async fn compare(copy: &Copy<'_>, pairs: &[Pair], report: &mut Report) -> Result<()> {
@@ -16,13 +18,11 @@ pub async fn compare(copy: &Copy<'_>, pairs: &[Pair], report: &mut Report) -> Re
         copy.sink.experiments().await?.into_iter().map(|one| (one.name.clone(), one)).collect();
     for (index, pair) in pairs.iter().enumerate() {
         copy.watch.begin(&format!("comparing {}", pair.from.name), None);
-        let mut source = runs::Side::default();
-        let mut target = runs::Side::default();
-        experiment(pair, there.get(&pair.name), report);
-        copy.compare_runs((pair, there.get(&pair.name)), (&mut source, &mut target), report)
-            .await?;
-        copy.compare_models((pair, there.get(&pair.name)), (&mut source, &mut target), report)
-            .await?;
+        let (mut source, mut target) = (Side::default(), Side::default());
+        let both = (pair, there.get(&pair.name));
+        experiment(pair, both.1, report);
+        copy.compare::<Run>(both, (&mut source, &mut target), report).await?;
+        copy.compare::<LoggedModel>(both, (&mut source, &mut target), report).await?;
         if let Some(of) = report.experiments.get_mut(index) {
             of.at_source = Some(source.totals());
             of.at_target = Some(target.totals());

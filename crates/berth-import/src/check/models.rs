@@ -1,67 +1,56 @@
 //! Logged models on both sides.
 
-use super::runs::{HEAD, Side, Summed, pairs_part, part, text_part};
-use super::{missing, parts};
-use crate::copy::{Copy, Pair};
+use super::entities::{Entity, HEAD, PARAMS, Side, Summed, TAGS, pairs_part, part, text_part};
+use crate::copy::Copy;
 use crate::error::Result;
-use crate::model::{Experiment, LoggedModel};
-use crate::report::Report;
-use crate::source::Source;
+use crate::model::{Experiment, LoggedModel, Pairs};
+use crate::source::{Fut, Pages, Source};
 use crate::sums::SetSum;
 use crate::tags;
-use futures_util::StreamExt;
-use std::collections::BTreeMap;
 
-impl Copy<'_> {
-    pub(super) async fn compare_models(
-        &self,
-        (pair, there): (&Pair, Option<&Experiment>),
-        (source, target): (&mut Side, &mut Side),
-        report: &mut Report,
-    ) -> Result<()> {
-        let mut expected = BTreeMap::new();
-        let mut pages = self.source.logged_models(&pair.from);
-        while let Some(page) = pages.next().await {
-            for model in page? {
-                let model = self.model_as_at_target(model);
-                let summed = self.sum_model(self.source, &model, model.id.clone()).await?;
-                source.add_model(&summed);
-                expected.insert(summed.id.clone(), summed);
-            }
-        }
-        if let Some(there) = there {
-            let mut pages = self.sink.logged_models(there);
-            while let Some(page) = pages.next().await {
-                for model in page? {
-                    let Some(id) = tags::value(&model.tags, tags::MODEL).map(str::to_owned) else {
-                        continue;
-                    };
-                    let Some(wanted) = expected.remove(&id) else { continue };
-                    let found = self.sum_model(self.sink, &model, id).await?;
-                    target.add_model(&found);
-                    let what = format!("logged model {}", found.id);
-                    parts(&what, &wanted.parts, &found.parts, report);
-                }
-            }
-        }
-        expected.into_keys().for_each(|id| missing(format!("logged model {id}"), report));
-        Ok(())
+impl Entity for LoggedModel {
+    const TAG: &'static str = tags::MODEL;
+
+    fn pages<'a>(at: &'a dyn Source, of: &'a Experiment) -> Pages<'a, LoggedModel> {
+        at.logged_models(of)
     }
 
-    fn model_as_at_target(&self, mut model: LoggedModel) -> LoggedModel {
-        let map = self.map.borrow();
-        model.run = model.run.and_then(|run| map.run(&run).map(str::to_owned));
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn tags(&self) -> &Pairs {
+        &self.tags
+    }
+
+    fn as_at_target(mut self, copy: &Copy<'_>, _: &Experiment) -> LoggedModel {
+        let map = copy.map.borrow();
+        self.run = self.run.and_then(|run| map.run(&run).map(str::to_owned));
         // The copy has already reported metrics of missing runs as problems.
-        model.metrics.retain_mut(|metric| match map.run(&metric.run) {
+        self.metrics.retain_mut(|metric| match map.run(&metric.run) {
             Some(run) => {
                 run.clone_into(&mut metric.run);
                 true
             }
             None => false,
         });
-        model
+        self
     }
 
+    fn sum<'a>(&'a self, copy: &'a Copy<'_>, at: &'a dyn Source, id: String) -> Fut<'a, Summed> {
+        Box::pin(copy.sum_model(at, self, id))
+    }
+
+    fn add(side: &mut Side, summed: &Summed) {
+        side.add_model(summed);
+    }
+
+    fn what(_: &Experiment, id: &str) -> String {
+        format!("logged model {id}")
+    }
+}
+
+impl Copy<'_> {
     async fn sum_model(&self, at: &dyn Source, model: &LoggedModel, id: String) -> Result<Summed> {
         let cuts = self.sink.cuts();
         let run = model.run.as_deref().unwrap_or_default();
@@ -79,8 +68,10 @@ impl Copy<'_> {
         }
         let parts = vec![
             text_part(HEAD, &[&model.name, &model.model_type, &model.status, run]),
-            pairs_part("params", &model.params, cuts.param, |_| true),
-            pairs_part("tags", &model.tags, usize::MAX, |key| !tags::is_own(key)),
+            pairs_part(PARAMS, &model.params, cuts.param, |_| true),
+            pairs_part(TAGS, &model.tags, usize::MAX, |key| {
+                !tags::is_own(key) && key != tags::VERSIONS
+            }),
             part("metrics", metrics),
             files,
         ];

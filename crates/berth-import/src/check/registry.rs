@@ -1,6 +1,6 @@
 //! Registered models on both sides.
 
-use super::runs::{pairs_part, part, text_part};
+use super::entities::{pairs_part, part, text_part};
 use super::{Part, missing, parts};
 use crate::copy::Copy;
 use crate::error::Result;

@@ -3,6 +3,7 @@
 use super::Copy;
 use super::runs::Pending;
 use crate::error::Result;
+use crate::sink::Write;
 use crate::tags::{self, state};
 
 impl Copy<'_> {
@@ -23,7 +24,7 @@ impl Copy<'_> {
             (reads, makes, parent)
         };
         if !reads.is_empty() || !makes.is_empty() {
-            let sent = self.sink.log_models(&one.to, &reads, &makes).await;
+            let sent = self.sink.write(Write::Models(&one.to, &reads, &makes)).await;
             self.note(what, sent)?;
         }
         let mut tags = Vec::new();
@@ -34,10 +35,10 @@ impl Copy<'_> {
             tags.push((tags::STATE.to_owned(), state::done(print)));
         }
         if !tags.is_empty() {
-            self.sink.log_tags(&one.to, &tags).await?;
+            self.sink.write(Write::Tags(&one.to, &tags)).await?;
         }
         if one.deleted {
-            let deleted = self.sink.delete_run(&one.to).await;
+            let deleted = self.sink.write(Write::DeleteRun(&one.to)).await;
             self.note(|| format!("deletion of run {}", one.id), deleted)?;
         }
         Ok(())

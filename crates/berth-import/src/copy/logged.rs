@@ -4,6 +4,7 @@ use super::map::KnownModel;
 use super::{Copy, Pair};
 use crate::error::Result;
 use crate::model::{Experiment, LoggedModel, ModelMetric, Pairs};
+use crate::sink::Write;
 use crate::tags;
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ impl Copy<'_> {
         self.send_model_metrics((to, &known.id), model).await?;
         self.send_files(&what(), (&model.place, &known.place), is_new).await?;
         let done = vec![(tags::STATE.to_owned(), "done".to_owned())];
-        let ended = self.sink.end_logged_model((to, &known.id), &model.status, done).await;
+        let ended = self.sink.write(Write::EndModel((to, &known.id), &model.status, done)).await;
         self.note(what, ended)?;
         Ok(is_new)
     }
@@ -63,6 +64,9 @@ impl Copy<'_> {
     fn tags_of_model(&self, model: &LoggedModel) -> Pairs {
         let own = model.tags.iter().filter(|(key, _)| !tags::is_own(key));
         let mut all: Pairs = own.cloned().collect();
+        for (_, value) in all.iter_mut().filter(|(key, _)| key == tags::VERSIONS) {
+            *value = tags::renamed_versions(value, &self.options.prefix);
+        }
         all.push((tags::MODEL.to_owned(), model.id.clone()));
         all.push((tags::SOURCE.to_owned(), self.source.name().to_owned()));
         if let Some(at) = model.created {
@@ -86,7 +90,7 @@ impl Copy<'_> {
                 continue;
             };
             for some in metrics.chunks(METRICS) {
-                let send = |some| self.sink.log_model_metrics(of, &run, some);
+                let send = |some| self.sink.write(Write::ModelMetrics(of, &run, some));
                 self.send(some, what, send).await?;
             }
         }

@@ -4,6 +4,7 @@ use super::Copy;
 use crate::error::{Error, Result};
 use crate::model::{Experiment, Pairs};
 use crate::report::Report;
+use crate::sink::Write;
 use crate::tags;
 use futures_util::{StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
@@ -142,7 +143,8 @@ impl Copy<'_> {
                 if tags::value(&to.tags, &tag.0).is_some() {
                     continue;
                 }
-                let tagged = self.sink.tag_experiment(to, &vec![tag.clone()]).await;
+                let tagged =
+                    self.sink.write(Write::TagExperiment(to, std::slice::from_ref(tag))).await;
                 self.note(|| format!("tag {} of {}", tag.0, what()), tagged)?;
             }
         }
@@ -164,7 +166,7 @@ impl Copy<'_> {
     pub(super) async fn delete_experiments(&self, pairs: &[Pair]) -> Result<()> {
         for pair in pairs.iter().filter(|pair| pair.from.deleted) {
             if let Some(to) = pair.open() {
-                let deleted = self.sink.delete_experiment(to).await;
+                let deleted = self.sink.write(Write::DeleteExperiment(to)).await;
                 self.note(|| format!("deletion of experiment {}", pair.from.name), deleted)?;
             }
         }

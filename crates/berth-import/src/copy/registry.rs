@@ -4,7 +4,7 @@ use super::Copy;
 use crate::error::Result;
 use crate::model::{Pairs, RegisteredModel, Version};
 use crate::report::ModelsReport;
-use crate::sink::NewVersion;
+use crate::sink::{NewVersion, Write};
 use crate::tags;
 use futures_util::{StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl Copy<'_> {
             Some(_) => {}
             None => {
                 let made =
-                    self.sink.create_registered_model(name, model, self.tags_of(model)).await;
+                    self.sink.write(Write::RegisteredModel(name, model, self.tags_of(model))).await;
                 if self.note(what, made)?.is_none() {
                     return Ok(());
                 }
@@ -97,7 +97,7 @@ impl Copy<'_> {
             numbers.insert(version.version, number);
             let stage = there.map_or("None", |there| &there.stage);
             if stage != version.stage {
-                let set = self.sink.set_stage(name, number, &version.stage).await;
+                let set = self.sink.write(Write::Stage(name, number, &version.stage)).await;
                 self.note(|| format!("stage {} of {}", version.stage, what()), set)?;
             }
         }
@@ -107,7 +107,7 @@ impl Copy<'_> {
             if there.is_some_and(|there| there.aliases.contains(&same)) {
                 continue;
             }
-            let set = self.sink.set_alias(name, alias, *number).await;
+            let set = self.sink.write(Write::Alias(name, alias, *number)).await;
             self.note(|| format!("alias {alias} of {}", what()), set)?;
             report.aliases += 1;
         }

@@ -6,7 +6,7 @@ use super::{Copy, Pair};
 use crate::error::Result;
 use crate::model::{Experiment, Metric, Pairs, Run};
 use crate::report::ExperimentReport;
-use crate::sink::{NewRun, Target};
+use crate::sink::{NewRun, Target, Write};
 use crate::tags::{self, state};
 use futures_util::{StreamExt, stream};
 
@@ -112,7 +112,7 @@ impl Copy<'_> {
         }
         if let (Some(print), false) = (&pending.print, has_data) {
             let tag = [(tags::STATE.to_owned(), state::data(print))];
-            self.sink.log_tags(&pending.to, &tag).await?;
+            self.sink.write(Write::Tags(&pending.to, &tag)).await?;
         }
         Ok((done, Some(pending)))
     }
@@ -142,26 +142,27 @@ impl Copy<'_> {
         let params = cut_all(&run.params, cuts.param);
         for some in batches(&params) {
             let what = |(key, _): &(String, String)| format!("param {key} of run {id}");
-            self.send(some, what, |some| self.sink.log_params(to, some)).await?;
+            self.send(some, what, |some| self.sink.write(Write::Params(to, some))).await?;
         }
         let tags = cut_all(&tags_of(run), cuts.tag);
         for some in batches(&tags) {
             let what = |(key, _): &(String, String)| format!("tag {key} of run {id}");
-            self.send(some, what, |some| self.sink.log_tags(to, some)).await?;
+            self.send(some, what, |some| self.sink.write(Write::Tags(to, some))).await?;
         }
         self.send_points(run, to).await?;
         let what = |one: &crate::Dataset| format!("data set {} of run {id}", one.name);
-        self.send(&run.datasets, what, |some| self.sink.log_datasets(to, some)).await?;
+        let send = |some| self.sink.write(Write::Datasets(to, some));
+        self.send(&run.datasets, what, send).await?;
         self.send_files(&format!("run {id}"), (&run.place, &to.place), is_new).await?;
         if run.status != "RUNNING" || run.end.is_some() {
-            let ended = self.sink.end_run(to, &run.status, run.end).await;
+            let ended = self.sink.write(Write::EndRun(to, &run.status, run.end)).await;
             self.note(|| format!("status {} of run {id}", run.status), ended)?;
         }
         Ok(())
     }
 
     async fn send_points(&self, run: &Run, to: &Target) -> Result<()> {
-        self.sink.begin_points(to).await?;
+        self.sink.write(Write::BeginPoints(to)).await?;
         let mut waiting: Vec<Metric> = Vec::with_capacity(POINTS);
         for key in &run.metrics {
             let mut pages = self.source.points(run, key);
@@ -182,7 +183,7 @@ impl Copy<'_> {
 
     async fn send_some_points(&self, run: &Run, to: &Target, some: &[Metric]) -> Result<()> {
         let what = |one: &Metric| format!("metric {} of run {}", one.key, run.id);
-        self.send(some, what, |some| self.sink.log_points(to, some)).await
+        self.send(some, what, |some| self.sink.write(Write::Points(to, some))).await
     }
 }
 

@@ -5,10 +5,9 @@ use super::write::{append, now, number, put_pairs, set_fields};
 use super::{FileStore, disk, models, runs, yaml};
 use crate::error::{Error, Result};
 use crate::model::{
-    Content, Dataset, Experiment, LoggedModel, Metric, ModelMetric, Owner, Pairs, Place,
-    RegisteredModel,
+    Content, Experiment, LoggedModel, ModelMetric, Owner, Pairs, Place, RegisteredModel,
 };
-use crate::sink::{Cuts, NewRun, NewVersion, Sink, Target};
+use crate::sink::{Cuts, NewRun, NewVersion, Sink, Target, Write};
 use crate::source::Fut;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -115,6 +114,50 @@ impl FileStore {
         Ok(new.version)
     }
 
+    fn change(&self, write: Write<'_>) -> Result<()> {
+        match write {
+            Write::TagExperiment(of, tags) => {
+                put_pairs(&PathBuf::from(&of.location).join(TAGS), tags)
+            }
+            Write::DeleteExperiment(of) => self.trash(of),
+            Write::BeginPoints(run) => self.no_points(run),
+            Write::Points(run, metrics) => self.add_points(run, metrics),
+            Write::Params(run, params) => put_pairs(&self.folder_of(run).join(PARAMS), params),
+            Write::Tags(run, tags) => put_pairs(&self.folder_of(run).join(TAGS), tags),
+            Write::Datasets(run, datasets) => self.add_datasets(run, datasets),
+            Write::Models(run, reads, makes) => self.add_models(run, reads, makes),
+            Write::EndRun(run, status, end) => {
+                let status = runs::status_number(status);
+                self.change_run(run, &[("status", json!(status)), ("end_time", json!(end))])
+            }
+            Write::DeleteRun(run) => {
+                let fields =
+                    [("lifecycle_stage", json!("deleted")), ("deleted_time", json!(now()))];
+                self.change_run(run, &fields)
+            }
+            Write::ModelMetrics((of, model), run, metrics) => {
+                self.add_model_metrics(&self.model_folder(of, model)?, run, metrics)
+            }
+            Write::EndModel((of, model), status, tags) => {
+                let folder = self.model_folder(of, model)?;
+                put_pairs(&folder.join(TAGS), &tags)?;
+                let status = json!(models::status_number(status));
+                set_fields(&folder.join(META), &[("status", status)])
+            }
+            Write::RegisteredModel(name, model, tags) => {
+                self.new_registered_model(name, model, &tags)
+            }
+            Write::Stage(model, version, stage) => {
+                let folder = self.version_folder(model, version)?;
+                set_fields(&folder.join(META), &[("current_stage", json!(stage))])
+            }
+            Write::Alias(model, alias, version) => {
+                let folder = file_of(&self.root.join(MODELS), model)?;
+                put_pairs(&folder.join(ALIASES), &[(alias.to_owned(), version.to_string())])
+            }
+        }
+    }
+
     fn version_folder(&self, model: &str, version: u64) -> Result<PathBuf> {
         Ok(file_of(&self.root.join(MODELS), model)?.join(format!("version-{version}")))
     }
@@ -145,55 +188,8 @@ impl Sink for FileStore {
         done(self.new_experiment(name, id, &tags))
     }
 
-    fn tag_experiment<'a>(&'a self, of: &'a Experiment, tags: &'a Pairs) -> Fut<'a, ()> {
-        done(put_pairs(&PathBuf::from(&of.location).join(TAGS), tags))
-    }
-
-    fn delete_experiment<'a>(&'a self, of: &'a Experiment) -> Fut<'a, ()> {
-        done(self.trash(of))
-    }
-
     fn create_run<'a>(&'a self, of: &'a Experiment, new: NewRun<'a>) -> Fut<'a, Target> {
         done(self.new_run(of, &new))
-    }
-
-    fn begin_points<'a>(&'a self, run: &'a Target) -> Fut<'a, ()> {
-        done(self.no_points(run))
-    }
-
-    fn log_points<'a>(&'a self, run: &'a Target, metrics: &'a [Metric]) -> Fut<'a, ()> {
-        done(self.add_points(run, metrics))
-    }
-
-    fn log_params<'a>(&'a self, run: &'a Target, params: &'a [(String, String)]) -> Fut<'a, ()> {
-        done(put_pairs(&self.folder_of(run).join(PARAMS), params))
-    }
-
-    fn log_tags<'a>(&'a self, run: &'a Target, tags: &'a [(String, String)]) -> Fut<'a, ()> {
-        done(put_pairs(&self.folder_of(run).join(TAGS), tags))
-    }
-
-    fn log_datasets<'a>(&'a self, run: &'a Target, datasets: &'a [Dataset]) -> Fut<'a, ()> {
-        done(self.add_datasets(run, datasets))
-    }
-
-    fn log_models<'a>(
-        &'a self,
-        run: &'a Target,
-        reads: &'a [String],
-        makes: &'a [(String, i64)],
-    ) -> Fut<'a, ()> {
-        done(self.add_models(run, reads, makes))
-    }
-
-    fn end_run<'a>(&'a self, run: &'a Target, status: &'a str, end: Option<i64>) -> Fut<'a, ()> {
-        let status = runs::status_number(status);
-        done(self.change_run(run, &[("status", json!(status)), ("end_time", json!(end))]))
-    }
-
-    fn delete_run<'a>(&'a self, run: &'a Target) -> Fut<'a, ()> {
-        let fields = [("lifecycle_stage", json!("deleted")), ("deleted_time", json!(now()))];
-        done(self.change_run(run, &fields))
     }
 
     fn create_logged_model<'a>(
@@ -206,52 +202,12 @@ impl Sink for FileStore {
         done(self.new_logged_model(of, model, run, &tags))
     }
 
-    fn log_model_metrics<'a>(
-        &'a self,
-        (of, model): (&'a Experiment, &'a str),
-        run: &'a str,
-        metrics: &'a [ModelMetric],
-    ) -> Fut<'a, ()> {
-        let folder = self.model_folder(of, model);
-        done(folder.and_then(|folder| self.add_model_metrics(&folder, run, metrics)))
-    }
-
-    fn end_logged_model<'a>(
-        &'a self,
-        (of, model): (&'a Experiment, &'a str),
-        status: &'a str,
-        tags: Pairs,
-    ) -> Fut<'a, ()> {
-        let status = json!(models::status_number(status));
-        done(self.model_folder(of, model).and_then(|folder| {
-            put_pairs(&folder.join(TAGS), &tags)?;
-            set_fields(&folder.join(META), &[("status", status)])
-        }))
-    }
-
-    fn create_registered_model<'a>(
-        &'a self,
-        name: &'a str,
-        model: &'a RegisteredModel,
-        tags: Pairs,
-    ) -> Fut<'a, ()> {
-        done(self.new_registered_model(name, model, &tags))
-    }
-
     fn create_version<'a>(&'a self, new: NewVersion<'a>) -> Fut<'a, u64> {
         done(self.new_version(&new))
     }
 
-    fn set_stage<'a>(&'a self, model: &'a str, version: u64, stage: &'a str) -> Fut<'a, ()> {
-        let folder = self.version_folder(model, version);
-        let fields = [("current_stage", json!(stage))];
-        done(folder.and_then(|folder| set_fields(&folder.join(META), &fields)))
-    }
-
-    fn set_alias<'a>(&'a self, model: &'a str, alias: &'a str, version: u64) -> Fut<'a, ()> {
-        let folder = file_of(&self.root.join(MODELS), model);
-        let pair = [(alias.to_owned(), version.to_string())];
-        done(folder.and_then(|folder| put_pairs(&folder.join(ALIASES), &pair)))
+    fn write<'a>(&'a self, write: Write<'a>) -> Fut<'a, ()> {
+        done(self.change(write))
     }
 
     fn put<'a>(
@@ -273,7 +229,7 @@ mod tests {
     use super::*;
     use crate::report::Problems;
     use crate::source::Source;
-    use crate::{Point, tags};
+    use crate::{Metric, Point, tags};
     use futures_util::TryStreamExt;
     use std::rc::Rc;
 
@@ -298,13 +254,14 @@ mod tests {
             .collect();
         // Sending twice creates no duplicate.
         for _ in 0..2 {
-            store.begin_points(&run).await.unwrap();
-            store.log_points(&run, &points).await.unwrap();
+            store.write(Write::BeginPoints(&run)).await.unwrap();
+            store.write(Write::Points(&run, &points)).await.unwrap();
         }
-        store.log_params(&run, &[("lr".to_owned(), "0.1\n".to_owned())]).await.unwrap();
-        store.end_run(&run, "FAILED", Some(9)).await.unwrap();
-        store.delete_run(&run).await.unwrap();
-        store.delete_experiment(&experiment).await.unwrap();
+        let params = [("lr".to_owned(), "0.1\n".to_owned())];
+        store.write(Write::Params(&run, &params)).await.unwrap();
+        store.write(Write::EndRun(&run, "FAILED", Some(9))).await.unwrap();
+        store.write(Write::DeleteRun(&run)).await.unwrap();
+        store.write(Write::DeleteExperiment(&experiment)).await.unwrap();
         let again = FileStore::open(&root.path().join("new"), problems.clone()).unwrap();
         let found = again.experiments().await.unwrap();
         assert!(found[0].deleted && found[0].name == "digits");

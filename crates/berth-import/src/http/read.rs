@@ -76,8 +76,12 @@ impl Server {
     fn models_where(&self, filter: Option<String>) -> Pages<'_, RegisteredModel> {
         let fields = json!({ "filter": filter, "max_results": MODELS });
         let route = (Method::Get, "registered-models/search", "registered_models");
-        let read =
-            |_: &Server, found: &Value| Ok(json::list(found).map(json::registered_model).collect());
+        let read = |server: &Server, found: &Value| {
+            let all = json::list(found).map(json::registered_model);
+            // Skip models that other teams share.
+            let is_berth = server.own.get().is_some_and(Option::is_some);
+            Ok(all.filter(|model| !is_berth || !model.name.contains('/')).collect())
+        };
         self.search(route, fields, read)
     }
 }

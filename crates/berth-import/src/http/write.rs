@@ -5,10 +5,9 @@ use super::json::{self, of_pairs, some_text, value_of};
 use super::read::id_of;
 use crate::error::{Error, Result};
 use crate::model::{
-    Content, Dataset, Experiment, LoggedModel, Metric, ModelMetric, Owner, Pairs, Place,
-    RegisteredModel,
+    Content, Dataset, Experiment, LoggedModel, ModelMetric, Owner, Pairs, Place, Point,
 };
-use crate::sink::{Cuts, NewRun, NewVersion, Sink, Target};
+use crate::sink::{Cuts, NewRun, NewVersion, Sink, Target, Write};
 use crate::source::Fut;
 use crate::tags;
 use berth_api::routes::Method;
@@ -150,6 +149,53 @@ impl Server {
         Ok((id.clone(), Place { uri, owner: Owner::Model(id) }))
     }
 
+    async fn change(&self, write: Write<'_>) -> Result<()> {
+        match write {
+            Write::TagExperiment(of, tags) => {
+                for (key, value) in tags {
+                    let fields = json!({ "experiment_id": of.id, "key": key, "value": value });
+                    self.post("experiments/set-experiment-tag", fields).await?;
+                }
+                Ok(())
+            }
+            Write::DeleteExperiment(of) => {
+                match self.post("experiments/delete", json!({ "experiment_id": of.id })).await {
+                    Err(error) if !error.is_absent() => Err(error),
+                    _ => Ok(()),
+                }
+            }
+            // The server keeps one of two equal points.
+            Write::BeginPoints(_) => Ok(()),
+            Write::Points(run, metrics) => {
+                let metrics = metrics.iter().map(|one| metric(&one.key, &one.point)).collect();
+                self.batch(&run.id, "metrics", metrics).await
+            }
+            Write::Params(run, params) => self.batch(&run.id, "params", of_pairs(params)).await,
+            Write::Tags(run, tags) => self.batch(&run.id, "tags", of_pairs(tags)).await,
+            Write::Datasets(run, datasets) => self.datasets(&run.id, datasets).await,
+            Write::Models(run, reads, makes) => self.models(&run.id, reads, makes).await,
+            Write::EndRun(run, status, end) => {
+                let fields = json!({ "run_id": run.id, "status": status, "end_time": end });
+                self.post("runs/update", fields).await
+            }
+            Write::DeleteRun(run) => self.post("runs/delete", json!({ "run_id": run.id })).await,
+            Write::ModelMetrics((_, model), run, metrics) => {
+                let metrics = metrics.iter().map(|one| model_metric(model, one)).collect();
+                self.batch(run, "metrics", metrics).await
+            }
+            Write::EndModel((_, model), status, tags) => self.end_model(model, status, tags).await,
+            Write::RegisteredModel(name, model, tags) => {
+                self.new_registered_model(name, model, tags).await
+            }
+            Write::Stage(model, version, stage) => self.stage(model, version, stage).await,
+            Write::Alias(model, alias, version) => self.alias(model, alias, version).await,
+        }
+    }
+
+    async fn post(&self, path: &str, fields: Value) -> Result<()> {
+        self.ask((Method::Post, path), &fields).await.map(drop)
+    }
+
     async fn end_model(&self, model: &str, status: &str, tags: Pairs) -> Result<()> {
         let status = match status {
             "READY" => Some("LOGGED_MODEL_READY"),
@@ -166,6 +212,25 @@ impl Server {
     }
 }
 
+fn metric(key: &str, point: &Point) -> Value {
+    json!({
+        "key": key,
+        "value": value_of(point),
+        "timestamp": point.timestamp,
+        "step": point.step,
+    })
+}
+
+fn model_metric(model: &str, one: &ModelMetric) -> Value {
+    let mut item = metric(&one.key, &one.point);
+    item["model_id"] = json!(model);
+    if let Some(name) = some_text(&json!(one.dataset_name)) {
+        item["dataset_name"] = json!(name);
+        item["dataset_digest"] = json!(one.dataset_digest);
+    }
+    item
+}
+
 impl Sink for Server {
     fn cuts(&self) -> Cuts {
         Cuts { param: 6000, tag: 8000, name: 250 }
@@ -180,75 +245,8 @@ impl Sink for Server {
         Box::pin(self.new_experiment(name, tags))
     }
 
-    fn tag_experiment<'a>(&'a self, of: &'a Experiment, tags: &'a Pairs) -> Fut<'a, ()> {
-        Box::pin(async move {
-            for (key, value) in tags {
-                let fields = json!({ "experiment_id": of.id, "key": key, "value": value });
-                self.ask((Method::Post, "experiments/set-experiment-tag"), &fields).await?;
-            }
-            Ok(())
-        })
-    }
-
-    fn delete_experiment<'a>(&'a self, of: &'a Experiment) -> Fut<'a, ()> {
-        Box::pin(async move {
-            let fields = json!({ "experiment_id": of.id });
-            match self.ask((Method::Post, "experiments/delete"), &fields).await {
-                Err(error) if !error.is_absent() => Err(error),
-                _ => Ok(()),
-            }
-        })
-    }
-
     fn create_run<'a>(&'a self, of: &'a Experiment, new: NewRun<'a>) -> Fut<'a, Target> {
         Box::pin(self.new_run(of, new))
-    }
-
-    fn log_points<'a>(&'a self, run: &'a Target, metrics: &'a [Metric]) -> Fut<'a, ()> {
-        let item = |one: &Metric| {
-            json!({
-                "key": one.key,
-                "value": value_of(&one.point),
-                "timestamp": one.point.timestamp,
-                "step": one.point.step,
-            })
-        };
-        Box::pin(self.batch(&run.id, "metrics", metrics.iter().map(item).collect()))
-    }
-
-    fn log_params<'a>(&'a self, run: &'a Target, params: &'a [(String, String)]) -> Fut<'a, ()> {
-        Box::pin(self.batch(&run.id, "params", of_pairs(params)))
-    }
-
-    fn log_tags<'a>(&'a self, run: &'a Target, tags: &'a [(String, String)]) -> Fut<'a, ()> {
-        Box::pin(self.batch(&run.id, "tags", of_pairs(tags)))
-    }
-
-    fn log_datasets<'a>(&'a self, run: &'a Target, datasets: &'a [Dataset]) -> Fut<'a, ()> {
-        Box::pin(self.datasets(&run.id, datasets))
-    }
-
-    fn log_models<'a>(
-        &'a self,
-        run: &'a Target,
-        reads: &'a [String],
-        makes: &'a [(String, i64)],
-    ) -> Fut<'a, ()> {
-        Box::pin(self.models(&run.id, reads, makes))
-    }
-
-    fn end_run<'a>(&'a self, run: &'a Target, status: &'a str, end: Option<i64>) -> Fut<'a, ()> {
-        Box::pin(async move {
-            let fields = json!({ "run_id": run.id, "status": status, "end_time": end });
-            self.ask((Method::Post, "runs/update"), &fields).await.map(drop)
-        })
-    }
-
-    fn delete_run<'a>(&'a self, run: &'a Target) -> Fut<'a, ()> {
-        Box::pin(async move {
-            let fields = json!({ "run_id": run.id });
-            self.ask((Method::Post, "runs/delete"), &fields).await.map(drop)
-        })
     }
 
     fn create_logged_model<'a>(
@@ -261,57 +259,12 @@ impl Sink for Server {
         Box::pin(self.new_logged_model(of, model, run, tags))
     }
 
-    fn log_model_metrics<'a>(
-        &'a self,
-        (_, model): (&'a Experiment, &'a str),
-        run: &'a str,
-        metrics: &'a [ModelMetric],
-    ) -> Fut<'a, ()> {
-        let item = |one: &ModelMetric| {
-            let mut item = json!({
-                "key": one.key,
-                "value": value_of(&one.point),
-                "timestamp": one.point.timestamp,
-                "step": one.point.step,
-                "model_id": model,
-            });
-            if let Some(name) = some_text(&json!(one.dataset_name)) {
-                item["dataset_name"] = json!(name);
-                item["dataset_digest"] = json!(one.dataset_digest);
-            }
-            item
-        };
-        Box::pin(self.batch(run, "metrics", metrics.iter().map(item).collect()))
-    }
-
-    fn end_logged_model<'a>(
-        &'a self,
-        (_, model): (&'a Experiment, &'a str),
-        status: &'a str,
-        tags: Pairs,
-    ) -> Fut<'a, ()> {
-        Box::pin(self.end_model(model, status, tags))
-    }
-
-    fn create_registered_model<'a>(
-        &'a self,
-        name: &'a str,
-        model: &'a RegisteredModel,
-        tags: Pairs,
-    ) -> Fut<'a, ()> {
-        Box::pin(self.new_registered_model(name, model, tags))
-    }
-
     fn create_version<'a>(&'a self, new: NewVersion<'a>) -> Fut<'a, u64> {
         Box::pin(self.new_version(new))
     }
 
-    fn set_stage<'a>(&'a self, model: &'a str, version: u64, stage: &'a str) -> Fut<'a, ()> {
-        Box::pin(self.stage(model, version, stage))
-    }
-
-    fn set_alias<'a>(&'a self, model: &'a str, alias: &'a str, version: u64) -> Fut<'a, ()> {
-        Box::pin(self.alias(model, alias, version))
+    fn write<'a>(&'a self, write: Write<'a>) -> Fut<'a, ()> {
+        Box::pin(self.change(write))
     }
 
     fn put<'a>(

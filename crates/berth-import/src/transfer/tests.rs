@@ -4,7 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::files::FileStore;
 use crate::model::{Dataset, Metric, Point};
-use crate::sink::{NewRun, NewVersion, Target};
+use crate::sink::{NewRun, NewVersion, Target, Write};
 use crate::tags;
 use futures_util::TryStreamExt;
 use std::fs;
@@ -38,12 +38,12 @@ fn pair(key: &str, value: &str) -> (String, String) {
 async fn run_in(store: &FileStore, of: &crate::Experiment, id: &str) -> Target {
     let new = NewRun { id, name: id, user: "kim", start: Some(5), tags: Vec::new() };
     let run = store.create_run(of, new).await.unwrap();
-    store.log_params(&run, &[pair("lr", "0.1")]).await.unwrap();
+    store.write(Write::Params(&run, &[pair("lr", "0.1")])).await.unwrap();
     let points: Vec<Metric> = (0..2_500)
         .map(|step| Metric { key: "val/loss".to_owned(), point: Point::new(step, step, 0.1) })
         .collect();
-    store.log_points(&run, &points).await.unwrap();
-    store.end_run(&run, "FINISHED", Some(9)).await.unwrap();
+    store.write(Write::Points(&run, &points)).await.unwrap();
+    store.write(Write::EndRun(&run, "FINISHED", Some(9))).await.unwrap();
     run
 }
 
@@ -54,7 +54,8 @@ async fn filled(folder: &Path) -> FileStore {
     let digits = store.create_experiment("digits", "7", vec![pair("task", "a")]).await.unwrap();
     let parent = run_in(&store, &digits, "parent").await;
     let child = run_in(&store, &digits, "child").await;
-    store.log_tags(&child, &[pair(tags::PARENT, "parent"), pair("note", "ü")]).await.unwrap();
+    let tags = [pair(tags::PARENT, "parent"), pair("note", "ü")];
+    store.write(Write::Tags(&child, &tags)).await.unwrap();
     let data = Dataset {
         name: "set".to_owned(),
         digest: "1".to_owned(),
@@ -63,12 +64,12 @@ async fn filled(folder: &Path) -> FileStore {
         tags: vec![pair("k", "v")],
         ..Dataset::default()
     };
-    store.log_datasets(&parent, &[data]).await.unwrap();
+    store.write(Write::Datasets(&parent, &[data])).await.unwrap();
     let file = folder.join("7/parent/artifacts/model/a.bin");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, "abc").unwrap();
     let gone = run_in(&store, &digits, "gone").await;
-    store.delete_run(&gone).await.unwrap();
+    store.write(Write::DeleteRun(&gone)).await.unwrap();
     let model = crate::RegisteredModel {
         name: "chat".to_owned(),
         description: "talks".to_owned(),
@@ -76,7 +77,8 @@ async fn filled(folder: &Path) -> FileStore {
         tags: Vec::new(),
         aliases: Vec::new(),
     };
-    store.create_registered_model("chat", &model, vec![pair("owner", "kim")]).await.unwrap();
+    let made = Write::RegisteredModel("chat", &model, vec![pair("owner", "kim")]);
+    store.write(made).await.unwrap();
     for version in [1, 3] {
         let new = NewVersion {
             model: "chat",
@@ -90,8 +92,8 @@ async fn filled(folder: &Path) -> FileStore {
         };
         store.create_version(new).await.unwrap();
     }
-    store.set_alias("chat", "champion", 3).await.unwrap();
-    store.set_stage("chat", 3, "Production").await.unwrap();
+    store.write(Write::Alias("chat", "champion", 3)).await.unwrap();
+    store.write(Write::Stage("chat", 3, "Production")).await.unwrap();
     store
 }
 

@@ -8,9 +8,10 @@
 mod copies;
 mod tree;
 
+use crate::recovery::Seen;
 use berth_blobs::{BlobId, Error as BlobError, Room};
-use berth_engine::Handle;
-use berth_model::{DataRef, RunSpec};
+use berth_engine::{Handle, Inlet};
+use berth_model::{Bytes, DataRef, Name, RunSpec};
 use berth_service::data_tree::{self, TreeError, TreeFile};
 use berth_service::{BlobBook, Home};
 use berth_store::Store;
@@ -18,7 +19,7 @@ use copies::Copies;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -92,18 +93,14 @@ pub struct DataCache {
     /// What makes room does so alone.
     room: tokio::sync::Mutex<()>,
     engine: OnceLock<Handle>,
+    /// What the core was last told, if it was told anything.
+    told: tokio::sync::Mutex<Option<BTreeMap<Name, Bytes>>>,
     pub counts: DataCounts,
 }
 
 /// The folder of a version, if its name says which one it is.
 pub fn folder_of(home: &Home, team: &str, data: &DataRef) -> Option<PathBuf> {
-    let hash = data.hash.as_ref()?;
-    let name = match hash.is_folder() {
-        true => hash.to_string(),
-        // The file in it is called as the data is.
-        false => format!("{hash}.{}", data.version.name),
-    };
-    Some(home.data().join("trees").join(team).join(name))
+    Some(home.data().join("trees").join(team).join(data.folder()?))
 }
 
 fn references(run: &RunSpec) -> impl Iterator<Item = DataRef> {
@@ -129,6 +126,7 @@ impl DataCache {
             making: Mutex::default(),
             room: tokio::sync::Mutex::default(),
             engine: OnceLock::new(),
+            told: tokio::sync::Mutex::default(),
             counts: DataCounts::default(),
         })
     }
@@ -136,6 +134,18 @@ impl DataCache {
     /// From now on what running tasks have is known.
     pub fn attend(&self, engine: Handle) {
         let _ = self.engine.set(engine);
+    }
+
+    /// Tells which versions are here, if that has changed since.
+    pub async fn tell(&self, inlet: &Inlet<Seen>) {
+        let mut told = self.told.lock().await;
+        let trees = self.root.join("trees");
+        let kept = tokio::task::spawn_blocking(move || tree::kept(&trees, USED)).await;
+        let Ok(kept) = kept else { return };
+        if told.as_ref() != Some(&kept) {
+            inlet.site(Seen::Data { kept: kept.clone() }).await;
+            *told = Some(kept);
+        }
     }
 
     pub fn copied_now(&self) -> u64 {
@@ -177,7 +187,9 @@ impl DataCache {
         };
         if folder.is_dir() {
             self.counts.found.fetch_add(1, Ordering::Relaxed);
-            return note_use(folder).map_err(failed);
+            let found = folder.to_owned();
+            let noted = tokio::task::spawn_blocking(move || note_use(&found, None)).await;
+            return noted.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(failed);
         }
         let hash = data.hash.as_ref().map(ToString::to_string).unwrap_or_default();
         let read = data_tree::read(&self.store, &self.book.blobs, team, &hash).await;
@@ -187,7 +199,7 @@ impl DataCache {
         let (target, name) = (folder.to_owned(), data.version.name.clone());
         let made = tokio::task::spawn_blocking(move || {
             tree::make(&target, &name, &tree.files, &sources)?;
-            note_use(&target)
+            note_use(&target, Some(tree.bytes()))
         });
         made.await.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(failed)?;
         self.counts.fetched.fetch_add(1, Ordering::Relaxed);
@@ -323,12 +335,7 @@ impl DataCache {
         for job in core.jobs.values().filter(|job| !job.leases.is_empty()) {
             let Some(run) = job.detail.workload.run() else { continue };
             for data in references(run) {
-                let Some(hash) = &data.hash else { continue };
-                let name = match hash.is_folder() {
-                    true => hash.to_string(),
-                    false => format!("{hash}.{}", data.version.name),
-                };
-                used.insert(Path::new(&job.row.team).join(name));
+                used.extend(data.folder().map(|name| Path::new(&job.row.team).join(name)));
             }
         }
         Some(used)
@@ -340,10 +347,19 @@ fn mark_of(folder: &Path) -> PathBuf {
     folder.with_file_name(format!("{name}.{USED}"))
 }
 
-/// The time of a mark beside the folder is that of its last use.
-fn note_use(folder: &Path) -> io::Result<()> {
-    let mark: File =
+/// The time of a mark beside the folder is that of its last use, and its text the size of the version.
+/// Earlier versions of Berth wrote no size.
+fn note_use(folder: &Path, bytes: Option<u64>) -> io::Result<()> {
+    let mut mark: File =
         OpenOptions::new().create(true).truncate(false).write(true).open(mark_of(folder))?;
+    let bytes = match mark.metadata()?.len() {
+        0 => Some(bytes.map_or_else(|| tree::size(folder), Ok)?),
+        _ => bytes,
+    };
+    if let Some(bytes) = bytes {
+        mark.set_len(0)?;
+        mark.write_all(bytes.to_string().as_bytes())?;
+    }
     mark.set_modified(SystemTime::now())
 }
 

@@ -1,6 +1,7 @@
 //! The folder of a version: links to the files that its objects are.
 
 use berth_blobs::BlobId;
+use berth_model::{Bytes, Name};
 use berth_service::data_tree::TreeFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, Permissions};
@@ -8,6 +9,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// The core takes no more versions of one node.
+const MOST_TOLD: usize = 10_000;
 
 /// Makes a folder that only its owner can read.
 pub fn private(path: &Path) -> io::Result<()> {
@@ -115,6 +119,49 @@ pub fn oldest(
     oldest.map(|(_, folder)| folder)
 }
 
+/// The bytes of all files of a version.
+pub fn size(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0u64;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        bytes += if found.is_dir() { size(&entry.path())? } else { found.len() };
+    }
+    Ok(bytes)
+}
+
+/// The versions that are here with their sizes, by their hashes. Versions of several teams with one hash
+/// are one. A mark without a size is left out until the next use.
+pub fn kept(trees: &Path, mark: &str) -> BTreeMap<Name, Bytes> {
+    let mut kept = BTreeMap::new();
+    for team in fs::read_dir(trees).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(team.path()).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|end| end != mark) || !path.with_extension("").is_dir() {
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(hash) = hash_of(&name) else { continue };
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let Ok(bytes) = text.parse::<i64>() else { continue };
+            kept.insert(Name::new(hash), Bytes(bytes));
+            if kept.len() == MOST_TOLD {
+                return kept;
+            }
+        }
+    }
+    kept
+}
+
+/// The name of a mark begins with the hash: 32 digits, and `.dir` for a folder.
+fn hash_of(mark: &str) -> Option<&str> {
+    let digits = mark.get(..32)?;
+    match mark.get(..36) {
+        Some(folder) if folder.ends_with(".dir") => Some(folder),
+        _ => Some(digits),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,5 +214,25 @@ mod tests {
         let found = |least| oldest(root.path(), &in_use, least, "used");
         assert_eq!(found(Duration::ZERO), Some(root.path().join("nlp/older.dir")));
         assert_eq!(found(20 * day), None);
+    }
+
+    #[test]
+    fn the_versions_that_are_here_are_told_with_their_sizes() {
+        let root = tempfile::tempdir().unwrap();
+        let (one, two) = ("0a".repeat(16), "0b".repeat(16));
+        let make = |name: &str, size: &str| {
+            fs::create_dir_all(root.path().join("nlp").join(name)).unwrap();
+            fs::write(root.path().join("nlp").join(format!("{name}.used")), size).unwrap();
+        };
+        make(&format!("{one}.dir"), "120");
+        make(&format!("{two}.c4"), "7");
+        make(&format!("{}.dir", "0c".repeat(16)), "");
+        fs::write(root.path().join("nlp").join(format!("{}.dir.used", "0d".repeat(16))), "9")
+            .unwrap();
+        let expect = [(format!("{one}.dir"), 120), (two, 7)];
+        let expect = expect.map(|(name, bytes)| (Name::from(name), Bytes(bytes)));
+        assert_eq!(kept(root.path(), "used"), BTreeMap::from(expect));
+        fs::write(root.path().join("nlp").join(format!("{one}.dir/file")), "12345").unwrap();
+        assert_eq!(size(&root.path().join("nlp")).unwrap(), 5 + 3 + 1 + 1);
     }
 }

@@ -1,37 +1,27 @@
 //! The snapshot of files that a job runs with, unpacked into its own folder before it starts.
 
-use berth_code::{UnpackError, unpack};
+use super::snapshots::{CodeError, Snapshots};
+use berth_code::unpack;
 use berth_model::CodeId;
 use berth_node::Account;
-use berth_service::Home;
 use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
 
 /// Its place in the folder of a job.
 pub const FOLDER: &str = "code";
 
-#[derive(Debug, thiserror::Error)]
-pub enum CodeError {
-    #[error("the snapshot {id} is not kept any more; submit the job from its folder again")]
-    Gone { id: CodeId },
-    #[error("the snapshot {id} cannot be unpacked: {source}")]
-    Unpack { id: CodeId, source: UnpackError },
-    #[error("the snapshot {id} cannot be placed: {source}")]
-    Place { id: CodeId, source: io::Error },
-}
-
 /// Unpacks it into a folder that nobody but the server reaches, and hands all of it to the account.
 pub fn place(
-    home: &Home,
+    snapshots: &Snapshots,
     team: &str,
     id: &CodeId,
     own: &Path,
     account: Option<&Account>,
 ) -> Result<(), CodeError> {
     let failed = |source| CodeError::Place { id: id.clone(), source };
-    let archive = match File::open(home.snapshot(team, id)) {
+    let archive = match snapshots.open(team, id) {
         Ok(archive) => archive,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(CodeError::Gone { id: id.clone() });

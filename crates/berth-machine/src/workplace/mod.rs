@@ -6,6 +6,7 @@ mod paths;
 mod python;
 mod setups;
 mod shares;
+mod snapshots;
 mod volumes;
 
 use crate::slices::Provided;
@@ -23,6 +24,7 @@ use paths::{Judge, PathError, Rights, normal};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat2};
 pub use setups::{of_user as setup_of, tidy as tidy_setups};
 pub use shares::{ShareError, shares};
+pub use snapshots::{CodeError, Snapshots};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -41,7 +43,7 @@ pub enum Error {
     #[error("{0}")]
     Volume(#[from] VolumeError),
     #[error("its code: {0}")]
-    Code(#[from] code::CodeError),
+    Code(#[from] CodeError),
     #[error("the working directory: {0}")]
     Workdir(PathError),
     #[error("this machine has no folder {}; make it first, or name another one", .0.display())]
@@ -68,6 +70,8 @@ pub struct Workplace {
     pub shares: Vec<PathBuf>,
     /// The server's keys outside of its home, such as that of its certificate, as they were named.
     pub keys: Vec<PathBuf>,
+    /// The code of jobs.
+    pub snapshots: Arc<Snapshots>,
 }
 
 /// Who a job is on this machine.
@@ -170,6 +174,19 @@ impl Workplace {
         })
     }
 
+    /// Whether a job has to get its code before its task is made. One that has run has its copy.
+    pub fn needs_code(&self, start: &LeaseStart) -> bool {
+        start.run.code.is_some() && !self.home.job(start.lease.job).exists()
+    }
+
+    /// Sees that the code of a job is on this machine.
+    pub async fn provide_code(&self, start: &LeaseStart) -> Result<(), CodeError> {
+        match &start.run.code {
+            Some(id) if self.needs_code(start) => self.snapshots.provide(&start.team, id).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a job could have its paths, asked before it is accepted. The folder it starts in has
     /// to be there, unless a job that it comes after may still make it.
     pub fn check(
@@ -184,11 +201,10 @@ impl Workplace {
         let who = self.identity(user, team);
         let directory = directory_of(&own, run);
         for volume in volumes_of(run, &directory, &own, team) {
-            let checked = match self.isolation.is_on() {
-                true => volume.check(&self.home, &self.rights(&who)),
-                false => volume.place(&self.home).map(|_| ()),
-            };
-            checked.map_err(|why| ("volumes", why.into()))?;
+            let rights = self.isolation.is_on().then(|| self.rights(&who));
+            let checked = volume.check(&self.home, rights.as_ref(), is_made_later);
+            let key = if run.data.contains_key(volume.at) { "data" } else { "volumes" };
+            checked.map_err(|why| (key, why.into()))?;
         }
         if run.network == Network::None && !self.isolation.is_on() {
             return Err(("network", Error::NeedsIsolation));
@@ -346,7 +362,7 @@ impl Workplace {
         let filled = fill(&new, inside, account, team).map_err(fail);
         let placed = filled.and_then(|()| {
             if let Some(id) = &run.code {
-                code::place(&self.home, team, id, &new, account)?;
+                code::place(&self.snapshots, team, id, &new, account)?;
             }
             std::fs::rename(&new, own).map_err(fail)
         });

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub enum VolumeError {
     #[error("the volume {0} is not on this machine")]
     Missing(String),
+    #[error("the folder {0} is not on this machine; make it, or name another folder or a volume")]
+    NoFolder(String),
     #[error("{0}")]
     Kept(#[from] volumes::Error),
     #[error("{0}")]
@@ -52,16 +54,28 @@ impl Volume<'_> {
         folder_of(home, self.team, &self.source.parse::<DataRef>().ok()?)
     }
 
-    /// Whether the job may ever have it, as far as that can be told before it starts.
-    pub fn check(&self, home: &Home, rights: &Rights<'_>) -> Result<(), VolumeError> {
+    /// Whether the job may ever have it, as far as that can be told before it starts. Jobs before this one
+    /// may make its folder.
+    pub fn check(
+        &self,
+        home: &Home,
+        rights: Option<&Rights<'_>>,
+        is_made_later: bool,
+    ) -> Result<(), VolumeError> {
         self.place(home)?;
         if !self.source.starts_with('/') {
             return Ok(());
         }
-        match rights.show(Path::new(self.source)) {
-            Err(error @ PathError::NotShared(_)) => Err(error.into()),
-            // It may be there, or open, when the job starts.
-            _ => Ok(()),
+        let source = Path::new(self.source);
+        let is_missing = match rights.map(|rights| rights.show(source)) {
+            Some(Err(error @ PathError::NotShared(_))) => return Err(error.into()),
+            // It may be open when the job starts.
+            Some(shown) => shown.is_err_and(|why| why.is_missing()),
+            None => fs::metadata(source).is_err_and(|why| why.kind() == io::ErrorKind::NotFound),
+        };
+        match is_missing && !is_made_later {
+            true => Err(VolumeError::NoFolder(self.source.to_owned())),
+            false => Ok(()),
         }
     }
 

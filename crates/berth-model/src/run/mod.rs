@@ -11,9 +11,9 @@ pub use parts::{
 pub use stop::{Better, Figure, StopRule, StopWhen};
 pub use sweep::{How, Parameter, Sweep};
 
-use crate::{Bytes, CodeId, DataRef, JobKind, Micros, Span};
+use crate::{Bytes, CodeId, DataRef, JobKind, Micros, Name, Span};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use sweep::fill;
 
 /// How a job is run: everything of the file that does not decide where and when.
@@ -110,6 +110,12 @@ impl RunSpec {
     pub fn versions(&self) -> impl Iterator<Item = (&String, DataRef)> {
         let parsed = self.data.iter().filter_map(|(at, source)| Some((at, source.parse().ok()?)));
         parsed.filter(|(_, data): &(&String, DataRef)| data.hash.is_some())
+    }
+
+    /// The same, as nodes name the versions that they keep.
+    pub fn kept_data(&self) -> BTreeSet<Name> {
+        let hashes = self.versions().filter_map(|(_, data)| data.hash);
+        hashes.map(|hash| Name::new(hash.as_str())).collect()
     }
 
     /// Whether something has to be fetched before it starts.

@@ -5,7 +5,7 @@ use crate::cgroup::Cgroup;
 use crate::environ::environment;
 use crate::home::Home;
 use crate::log::LogWriter;
-use berth_sandbox::{Enter, EnterError, Running, StartError};
+use berth_sandbox::{Enter, EnterError, Running, StartError, unseen};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
@@ -74,6 +74,13 @@ pub(super) enum SpawnError {
     NoProgram(String),
     #[error("no such program: {program} (PATH={path})")]
     NotInPath { program: String, path: String },
+    #[error(
+        "{error}. The job's account may not read {}, or {} not exist: open the folder to that \
+         account, or install the program where every account may read it",
+        listed(folders),
+        if folders.len() == 1 { "it does" } else { "they do" }
+    )]
+    Unseen { error: Box<SpawnError>, folders: Vec<PathBuf> },
     #[error("{0} may not be executed: make it executable (chmod +x), or name an interpreter")]
     NotExecutable(String),
     #[error("the command and its environment are too long; pass long values in a file")]
@@ -189,7 +196,10 @@ fn spawn_rank(
                 .stdout(input)
                 .stderr(errors)
                 .process_group(0);
-            command.spawn().map_err(|error| exec_error(&argv[0], &env, error))?
+            command.spawn().map_err(|error| {
+                let path = env.get("PATH").map_or("", String::as_str);
+                exec_error(&argv[0], &env, (error, unseen(&argv[0], path)))
+            })?
         }
         Some((boxed, running)) => {
             let enter = Enter {
@@ -233,8 +243,9 @@ fn enter_error(enter: &Enter, error: EnterError) -> SpawnError {
                 _ => SpawnError::Directory { path, error },
             }
         }
-        EnterError::Exec(errno) => {
-            exec_error(&enter.argv[0], &enter.env, io::Error::from_raw_os_error(errno))
+        EnterError::Exec { errno, unseen } => {
+            let error = io::Error::from_raw_os_error(errno);
+            exec_error(&enter.argv[0], &enter.env, (error, unseen))
         }
         other => SpawnError::Enter(other),
     }
@@ -251,7 +262,29 @@ fn check_directory(directory: &Path) -> Result<(), SpawnError> {
     }
 }
 
-fn exec_error(program: &str, env: &BTreeMap<String, String>, error: io::Error) -> SpawnError {
+/// Folders that a message names.
+const MOST_FOLDERS: usize = 5;
+
+fn listed(folders: &[PathBuf]) -> String {
+    let some = folders.iter().take(MOST_FOLDERS).map(|folder| folder.display().to_string());
+    some.collect::<Vec<_>>().join(", ")
+}
+
+fn exec_error(
+    program: &str,
+    env: &BTreeMap<String, String>,
+    (error, folders): (io::Error, Vec<PathBuf>),
+) -> SpawnError {
+    let is_missing =
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
+    let error = own_error(program, env, error);
+    match is_missing && !folders.is_empty() {
+        true => SpawnError::Unseen { error: Box::new(error), folders },
+        false => error,
+    }
+}
+
+fn own_error(program: &str, env: &BTreeMap<String, String>, error: io::Error) -> SpawnError {
     let is_path = program.contains('/');
     let program = program.to_owned();
     match error.kind() {

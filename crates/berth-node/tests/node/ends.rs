@@ -69,6 +69,13 @@ fn a_command_that_cannot_be_started_says_why() {
             other => panic!("{command:?} ended as {other:?}"),
         }
     }
+    // A folder of PATH that the job's account may not use is named.
+    let mut spec = TaskSpec::new(lease(8), &["no-such-command"], machine.dir.path());
+    spec.env.insert("PATH".to_owned(), "/nowhere/bin:/usr/bin".to_owned());
+    machine.start(spec);
+    let TaskEnd::NotStarted(why) = machine.end(8).end() else { panic!("it started") };
+    assert!(why.contains("no such program: no-such-command (PATH=/nowhere/bin"), "{why}");
+    assert!(why.contains("may not read /nowhere/bin, or it does not exist"), "{why}");
     machine.start(TaskSpec::new(lease(9), &["true"], "/no/such/directory"));
     let TaskEnd::NotStarted(why) = machine.end(9).end() else { panic!("it started") };
     assert_eq!(why, "the working directory /no/such/directory does not exist");

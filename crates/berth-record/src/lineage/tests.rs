@@ -214,6 +214,7 @@ impl Place {
             aliases: BTreeMap::from([("champion".to_owned(), 1)]),
             last_version: 1,
             newest: BTreeMap::from([("None".to_owned(), 1)]),
+            shared_with: Vec::new(),
         };
         put(&self.store, key(Kind::RegisteredModel, "nlp", "chat", 0), &model).await;
         let version = ModelVersion {

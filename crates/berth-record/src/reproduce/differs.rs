@@ -2,6 +2,7 @@
 
 use super::Found;
 use crate::lineage::{Known, Live, tag};
+use crate::snapshot;
 use berth_api::Code;
 use berth_api::access::Permission;
 use berth_api::wire::{RecipeCode, RecipeData, RecipeDifference};
@@ -11,7 +12,6 @@ use berth_model::{DataRef, Micros};
 use berth_service::jobs::submit;
 use berth_service::{Fault, Service, code, live};
 use berth_store::{DataVersionRow, SecretRow};
-use std::fs::File;
 
 fn difference(what: impl Into<String>, then: impl Into<String>) -> RecipeDifference {
     let (what, then) = (what.into(), then.into());
@@ -215,10 +215,8 @@ impl Now<'_> {
 }
 
 /// The origin that a snapshot records.
-async fn origin(service: &Service, team: &str, snapshot: &str) -> Option<Origin> {
-    let path = service.home.snapshot(team, &snapshot.parse().ok()?);
-    let read = tokio::task::spawn_blocking(move || Origin::of_archive(File::open(path).ok()?));
-    read.await.ok().flatten()
+async fn origin(service: &Service, team: &str, named: &str) -> Option<Origin> {
+    snapshot::origin(service, team, &named.parse().ok()?).await
 }
 
 #[cfg(test)]

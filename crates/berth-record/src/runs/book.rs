@@ -1,6 +1,7 @@
 //! The runs of all jobs.
 
 use super::facts::Facts;
+use super::queue::Queue;
 use super::{bring, code, files};
 use berth_model::JobId;
 use berth_service::Service;
@@ -22,13 +23,14 @@ pub struct Runs {
     pub(super) failures: Arc<AtomicU64>,
     pub(super) behind: Arc<AtomicU64>,
     pub(super) files_rest: Arc<files::Rest>,
+    pub(super) restored: Arc<Queue>,
 }
 
 impl Runs {
     pub fn new(service: Service, store: Arc<dyn Store>) -> Runs {
         let (failures, behind) = (Arc::default(), Arc::default());
-        let (known, files_rest) = (Arc::default(), Arc::default());
-        Runs { service, store, known, failures, behind, files_rest }
+        let (known, files_rest, restored) = (Arc::default(), Arc::default(), Arc::default());
+        Runs { service, store, known, failures, behind, files_rest, restored }
     }
 
     /// How often the update of a run failed.

@@ -6,7 +6,7 @@ use berth_engine::Detail;
 use berth_model::run::{Command, RunSpec};
 use berth_model::{CodeId, JobId, JobState, Name, Time};
 use berth_service::{Fault, Service, live, tracked_run};
-use berth_store::{JobRow, LeaseRow};
+use berth_store::{JobRow, LeaseRow, TeamRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -79,6 +79,9 @@ pub struct Mounted {
 impl Facts {
     pub async fn of(service: &Service, job: JobId) -> Result<Option<Facts>, Fault> {
         let Some(row) = service.store.job(job).await? else { return Ok(None) };
+        if row.state.is_final() && !is_of_its_team(service, &row).await? {
+            return Ok(None);
+        }
         let leases = service.store.leases_of(job).await?;
         let now = berth_engine::clock::now();
         let detail: Option<Detail> = serde_json::from_str(&row.detail).ok();
@@ -155,6 +158,19 @@ impl Facts {
     }
 }
 
+/// Whether the team of an ended job is still the one that it ran for. A team without live jobs can be
+/// removed, and another one of its name added, which must not get the records of the first.
+async fn is_of_its_team(service: &Service, row: &JobRow) -> Result<bool, Fault> {
+    let team = service.store.get::<TeamRow>(row.team.as_str()).await?;
+    // An operator may have made a queue without a team.
+    let is_queue = || service.engine.teams().names().any(|name| name == row.team);
+    Ok(team.map_or_else(is_queue, |team| was_there(team.created, row.ended)))
+}
+
+fn was_there(created: Time, ended: Option<Time>) -> bool {
+    ended.is_none_or(|ended| created <= ended)
+}
+
 fn command(run: &RunSpec) -> String {
     let text = match &run.command {
         Command::Shell(text) => text.trim().to_owned(),
@@ -191,6 +207,12 @@ fn gpus<'a>(models: impl Iterator<Item = &'a Name>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ended_job_is_not_of_a_team_that_was_added_later() {
+        assert!(was_there(Time(5), None) && was_there(Time(5), Some(Time(5))));
+        assert!(!was_there(Time(6), Some(Time(5))), "an earlier team had that name");
+    }
 
     #[test]
     fn gpus_are_counted_by_model() {

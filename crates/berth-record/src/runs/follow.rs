@@ -4,7 +4,8 @@ use super::book::{Runs, now};
 use super::due::Due;
 use super::position::Position;
 use super::{bring, checkpoint, files, measure};
-use berth_engine::{Heard, clock};
+use crate::restart::{self, caught};
+use berth_engine::clock;
 use berth_model::{Decision, Event, JobId, Span, Stamped, Time};
 use berth_service::Fault;
 use berth_store::{JobFilter, JobRow};
@@ -47,34 +48,37 @@ const LATEST: Span = Span::hours(1);
 
 /// Keeps the runs of all jobs up to date, until the task is aborted.
 pub fn begin(runs: Runs) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let position = loop {
-            match start(&runs).await {
-                Ok(position) => break position,
-                Err(fault) => {
-                    tracing::warn!(
-                        fault = fault.0.detail,
-                        "cannot update the runs of jobs yet; retrying"
-                    );
-                    sleep(LOOK).await;
-                }
+    restart::begin("the update of the runs of jobs", move || follow(runs.clone()))
+}
+
+/// Follows the log from the stored position on.
+async fn follow(runs: Runs) {
+    let position = loop {
+        match start(&runs).await {
+            Ok(position) => break position,
+            Err(fault) => {
+                tracing::warn!(
+                    fault = fault.0.detail,
+                    "cannot update the runs of jobs yet; retrying"
+                );
+                sleep(LOOK).await;
             }
-        };
-        let mut follower = Follower {
-            saved: position.seq,
-            saved_at: clock::now(),
-            has_followed: false,
-            position,
-            due: Due::default(),
-            late: Due::default(),
-            tries: BTreeMap::new(),
-            runs,
-        };
-        follower.adopt();
-        loop {
-            follower.turn().await;
         }
-    })
+    };
+    let mut follower = Follower {
+        saved: position.seq,
+        saved_at: clock::now(),
+        has_followed: false,
+        position,
+        due: Due::default(),
+        late: Due::default(),
+        tries: BTreeMap::new(),
+        runs,
+    };
+    follower.adopt();
+    loop {
+        follower.turn().await;
+    }
 }
 
 /// A server without earlier runs begins with the running jobs. It stores the position first, so that it
@@ -136,6 +140,7 @@ impl Follower {
         // Mark as seen before the read: a notification during the read must wake the follower again.
         let mut news = self.runs.service.engine.listen(None);
         let read = self.read().await;
+        self.look_at_restored().await;
         self.look_again().await;
         self.look_at_due().await;
         self.save().await;
@@ -148,9 +153,21 @@ impl Follower {
             let left = (at - clock::now()).0.max(0).unsigned_abs();
             LOOK.min(Duration::from_millis(left))
         });
-        if let Ok(Some(Heard::Event(_) | Heard::Gap(_))) = timeout(wait, news.next()).await {
+        let restored = self.runs.restored.clone();
+        let heard = async {
+            tokio::select! {
+                heard = news.next() => heard.is_some(),
+                () = restored.news.notified() => true,
+            }
+        };
+        if timeout(wait, heard).await == Ok(true) {
             sleep(GATHER).await;
         }
+    }
+
+    async fn look_at_restored(&mut self) {
+        let jobs = self.runs.restored.take().into_iter();
+        self.follow(jobs.map(|job| Asked { job, since: Time(0) }).collect()).await;
     }
 
     /// Processes the next events and returns their number.
@@ -208,7 +225,8 @@ impl Follower {
         let runs = self.runs.clone();
         let looks = jobs.into_iter().map(|asked| {
             let runs = runs.clone();
-            async move { (asked.job, looked(&runs, asked).await) }
+            // A job that makes this panic is tried again, and the others go on.
+            async move { (asked.job, caught(looked(&runs, asked)).await.flatten()) }
         });
         let mut looks = stream::iter(looks).buffer_unordered(AT_ONCE);
         while let Some((job, looked)) = looks.next().await {
@@ -380,6 +398,7 @@ fn jobs_of(event: &Event) -> Vec<JobId> {
         | Event::NodeChanged { .. }
         | Event::NodeRemoved { .. }
         | Event::GpuChanged { .. }
+        | Event::DataKept { .. }
         | Event::QueueSet { .. }
         | Event::QueueRemoved { .. }
         | Event::PolicySet { .. }

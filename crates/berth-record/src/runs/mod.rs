@@ -17,6 +17,8 @@ mod measure;
 mod packages;
 mod place;
 mod position;
+mod queue;
+mod restored;
 mod told;
 
 pub use berth_service::tracked_run::run_id;

@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use berth_tracker::{Run, limits};
 
+pub const JOB: &str = "berth.job";
 /// How often the job was started. Berth writes it last: a run without it is incomplete.
 pub const ATTEMPTS: &str = "berth.attempts";
 /// How the job ended. Berth does not change a run that has it.
@@ -30,7 +31,7 @@ pub fn at_start(facts: &Facts) -> Vec<(String, String)> {
         ("mlflow.user", facts.user.clone()),
         ("mlflow.source.name", facts.command.clone()),
         ("mlflow.source.type", "JOB".to_owned()),
-        ("berth.job", facts.job.map(|job| job.to_string()).unwrap_or_default()),
+        (JOB, facts.job.map(|job| job.to_string()).unwrap_or_default()),
     ];
     kept(all)
 }

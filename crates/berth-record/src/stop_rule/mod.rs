@@ -2,11 +2,13 @@
 //!
 //! The server follows the tracked runs of running jobs with rules, and ends a job whose rule is met. It
 //! stores no state: it folds the state of a rule from the points of its metric, so a restarted server
-//! reaches the same state.
+//! reaches the same state. The tracking store tells which runs have new points, and the follower reads only
+//! those: its work grows with what jobs log, and not with the number of jobs.
 
 mod progress;
 mod saved;
 
+use crate::restart::{self, caught};
 use crate::runs::run_id;
 use berth_api::Code;
 use berth_api::wire::EventKind;
@@ -18,7 +20,8 @@ use berth_store::LeaseFilter;
 use berth_tracker::{NewerQuery, RunChange, RunHead, Store};
 use progress::Progress;
 use saved::Saved;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,32 +42,37 @@ const MOST_LEASES: u32 = 10_000;
 
 /// Follows the runs of jobs with rules, and ends jobs whose rules are met.
 pub fn begin(service: Service, tracked: Arc<dyn Store>) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut news = service.engine.listen(None);
-        let mut follower = Follower { service, tracked, followed: BTreeMap::new(), next: None };
-        follower.find_all();
-        let mut look = tokio::time::interval(LOOK);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                heard = news.next() => match heard {
-                    None => return,
-                    Some(Heard::Gap(_)) => follower.find_all(),
-                    Some(Heard::Event(told)) => {
-                        if let EventKind::Job { id, .. } = &told.event.kind {
-                            follower.see(id.0);
-                        }
+    let follow = move || follow(service.clone(), tracked.clone());
+    restart::begin("the check of the rules that stop jobs", follow)
+}
+
+async fn follow(service: Service, tracked: Arc<dyn Store>) {
+    let mut news = service.engine.listen(None);
+    let mut follower = Follower::new(service, tracked);
+    follower.find_all();
+    let mut look = tokio::time::interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            heard = news.next() => match heard {
+                None => return,
+                Some(Heard::Gap(_)) => follower.find_all(),
+                Some(Heard::Event(told)) => {
+                    if let EventKind::Job { id, .. } = &told.event.kind {
+                        follower.see(id.0);
                     }
-                },
-                _ = look.tick() => follower.look().await,
-            }
+                }
+            },
+            _ = look.tick() => follower.look().await,
         }
-    })
+    }
 }
 
 /// A running job with rules.
 struct Followed {
     run: String,
+    /// The number of its run, once it is watched.
+    watched: Option<i64>,
     rules: Vec<(StopRule, Progress)>,
 }
 
@@ -76,7 +84,7 @@ impl Followed {
             return None;
         }
         let rules = rules.iter().map(|rule| (rule.clone(), Progress::default())).collect();
-        Some(Followed { run: run_id(live.row.id, live.row.submitted), rules })
+        Some(Followed { run: run_id(live.row.id, live.row.submitted), watched: None, rules })
     }
 }
 
@@ -84,11 +92,29 @@ struct Follower {
     service: Service,
     tracked: Arc<dyn Store>,
     followed: BTreeMap<JobId, Followed>,
+    /// The jobs of watched runs, by the numbers of these.
+    by_run: BTreeMap<i64, JobId>,
+    /// Jobs for the next pass: their runs have new points, or the last pass left something open.
+    open: BTreeSet<JobId>,
     /// Where the next pass continues.
     next: Option<JobId>,
 }
 
+/// Whether the next pass looks at a job again without new points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Something,
+}
+
 impl Follower {
+    fn new(service: Service, tracked: Arc<dyn Store>) -> Follower {
+        // A follower before this one may have panicked.
+        tracked.watch().clear();
+        let (followed, by_run, open) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Follower { service, tracked, followed, by_run, open, next: None }
+    }
+
     /// Checks all jobs: at the start, and after missed notifications.
     fn find_all(&mut self) {
         let core = self.service.engine.core();
@@ -96,59 +122,109 @@ impl Follower {
         let mut found: BTreeMap<JobId, Followed> = all.collect();
         drop(core);
         for (id, known) in std::mem::take(&mut self.followed) {
-            if let Some(found) = found.get_mut(&id) {
-                *found = known;
+            match found.get_mut(&id) {
+                Some(found) => *found = known,
+                None => self.unwatch(id, &known),
             }
         }
+        self.open.extend(found.keys());
         self.followed = found;
+    }
+
+    fn unwatch(&mut self, id: JobId, known: &Followed) {
+        self.open.remove(&id);
+        if let Some(run) = known.watched {
+            self.by_run.remove(&run);
+            self.tracked.watch().remove(run);
+        }
+    }
+
+    fn forget(&mut self, id: JobId) {
+        if let Some(known) = self.followed.remove(&id) {
+            self.unwatch(id, &known);
+        }
     }
 
     /// A job has changed.
     fn see(&mut self, id: JobId) {
         let found = self.service.engine.core().jobs.get(&id).and_then(Followed::of);
         match found {
-            Some(found) => drop(self.followed.entry(id).or_insert(found)),
-            None => drop(self.followed.remove(&id)),
+            Some(found) => {
+                if let Entry::Vacant(free) = self.followed.entry(id) {
+                    free.insert(found);
+                    self.open.insert(id);
+                }
+            }
+            None => self.forget(id),
         }
     }
 
     async fn look(&mut self) {
+        let changed = self.tracked.watch().take();
+        self.open.extend(changed.iter().filter_map(|run| self.by_run.get(run)));
         let from = self.next.take().map_or(Bound::Unbounded, Bound::Included);
-        let ids: Vec<JobId> = self
-            .followed
-            .range((from, Bound::Unbounded))
-            .map(|(id, _)| *id)
-            .take(MOST_JOBS + 1)
-            .collect();
+        let ids = self.open.range((from, Bound::Unbounded)).copied();
+        let ids: Vec<JobId> = ids.take(MOST_JOBS + 1).collect();
         for id in ids.iter().take(MOST_JOBS) {
-            self.look_at(*id).await;
+            match caught(self.look_at(*id)).await {
+                Ok(Left::Nothing) => drop(self.open.remove(id)),
+                Ok(Left::Something) => {}
+                Err(why) => {
+                    tracing::error!(why, job = %id, "a rule cannot be checked; Berth ignores it");
+                    self.forget(*id);
+                }
+            }
         }
         self.next = ids.get(MOST_JOBS).copied();
     }
 
-    async fn look_at(&mut self, id: JobId) {
-        let Some(followed) = self.followed.get_mut(&id) else { return };
-        let head = match self.tracked.run_head(&followed.run).await {
+    /// The run of a job, watched from the first time on. A run may move to another experiment, so it is
+    /// not remembered.
+    async fn head(&mut self, id: JobId) -> berth_tracker::Result<Option<RunHead>> {
+        let Some(followed) = self.followed.get_mut(&id) else { return Ok(None) };
+        let head = self.tracked.run_head(&followed.run).await?;
+        if let (Some(head), None) = (&head, followed.watched) {
+            followed.watched = Some(head.no);
+            self.tracked.watch().add(head.no);
+            self.by_run.insert(head.no, id);
+        }
+        Ok(head)
+    }
+
+    async fn look_at(&mut self, id: JobId) -> Left {
+        let head = match self.head(id).await {
             Ok(Some(head)) => head,
             // The run does not exist yet.
-            Ok(None) => return,
-            Err(error) => return tracing::warn!(%error, job = %id, "cannot read the run of a job"),
+            Ok(None) => return Left::Something,
+            Err(error) => {
+                tracing::warn!(%error, job = %id, "cannot read the run of a job");
+                return Left::Something;
+            }
         };
-        let mut met = Vec::new();
+        let Some(followed) = self.followed.get_mut(&id) else { return Left::Nothing };
+        let (mut met, mut left) = (Vec::new(), Left::Nothing);
         for (rule, progress) in &mut followed.rules {
             match catch_up(&*self.tracked, &head, rule, progress).await {
                 Ok(true) if progress.is_met(rule) => {
                     met.push((rule.clone(), progress.words(rule)));
                 }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, job = %id, "cannot read the metrics of a job"),
+                Ok(true) => {}
+                Ok(false) => left = Left::Something,
+                Err(error) => {
+                    tracing::warn!(%error, job = %id, "cannot read the metrics of a job");
+                    left = Left::Something;
+                }
             }
         }
         for (rule, words) in met {
+            // The rule ends the job now, or when it has run long enough.
+            left = Left::Something;
             if self.has_run(id, rule.after).await {
-                return self.end(id, &head, &rule, &words).await;
+                self.end(id, &head, &rule, &words).await;
+                return left;
             }
         }
+        left
     }
 
     /// Whether the job has run that long, over all attempts.
@@ -182,13 +258,11 @@ impl Follower {
         let why = format!("stopped by its rule: {rule} ({words}){}", saved.words());
         match jobs::act::end_early(&self.service, id, &rule, &why).await {
             Ok(()) => {
-                self.followed.remove(&id);
+                self.forget(id);
                 self.tag(id, head, rule).await;
             }
             // The job has just ended or been stopped.
-            Err(fault) if fault.0.known_code() == Some(Code::WrongState) => {
-                self.followed.remove(&id);
-            }
+            Err(fault) if fault.0.known_code() == Some(Code::WrongState) => self.forget(id),
             // The next pass retries.
             Err(fault) => {
                 tracing::warn!(error = fault.0.detail, job = %id, "cannot stop a job by its rule");

@@ -25,10 +25,12 @@ async fn apply(
     Body(request): Body<wire::ApplyRequest>,
 ) -> Answer<wire::Diff> {
     let _held = app.tracking.teams.lock().await;
-    // A new team must not find what an earlier one of its name has tracked.
-    let diff = apply::diff(&app.service, request.clone()).await?;
+    // A new team, or a queue without one, must not find what an earlier team of its name has tracked.
+    let diff = apply::allowed_diff(&app.service, &caller, request.clone()).await?;
     let team = |of: &&Change| of.kind == DocumentKind::Team && of.path.is_empty();
-    for added in diff.changes.iter().filter(team).filter(|of| of.change == ChangeKind::Add) {
+    let queue = |of: &Change| of.kind == DocumentKind::Queue && of.path.is_empty();
+    let added = diff.changes.iter().filter(|of| team(of) || queue(of));
+    for added in added.filter(|of| of.change == ChangeKind::Add) {
         forget_team(&app, &added.name).await.map_err(to_failure)?;
     }
     let applied = apply::apply(&app.service, &caller, request).await?;

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Failure, Json};
 use super::asking::Asking;
 use super::extract::{Path, timed_out};
-use super::jobs::stream_file;
+use super::jobs::stream_content;
 use crate::app::App;
 use axum::body::Body;
 use axum::extract::State;
@@ -45,15 +45,9 @@ async fn put_code(
 ) -> Answer<wire::CodeSnapshot> {
     let mut upload = code::begin(&app.service, &caller, &team, &id).await?;
     let mut pieces = body.into_data_stream();
-    let received = async move {
+    let received = async {
         while let Some(piece) = next(&mut pieces).await? {
-            let written = tokio::task::spawn_blocking(move || {
-                upload.write(&piece)?;
-                Ok::<_, berth_service::Fault>(upload)
-            });
-            let written = written.await;
-            upload =
-                written.map_err(|_| Failure::new(Code::Internal, "the disk was not asked"))??;
+            upload = upload.write(&app.service, piece).await?;
         }
         Ok::<_, Failure>(upload)
     };
@@ -76,8 +70,8 @@ async fn code_content(
     Asking(caller): Asking,
     Path((team, id)): Path<(String, String)>,
 ) -> Result<Response, Failure> {
-    let (file, bytes) = code::open(&app.service, &caller, &team, &id).await?;
+    let (content, bytes) = code::open(&app.service, &caller, &team, &id).await?;
     let needs = Needs::InTeam(team, Permission::LogsRead);
     let right = StreamRight::hold(&app.service, &caller, needs);
-    Ok(stream_file(file, (0, bytes), right))
+    Ok(stream_content(content, bytes, right))
 }

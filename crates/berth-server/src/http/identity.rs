@@ -95,6 +95,7 @@ async fn create_team(
     Body(wish): Body<wire::Team>,
 ) -> Result<Created<wire::Team>, Failure> {
     let _held = app.tracking.teams.lock().await;
+    identity::teams::check_new(&app.service, &caller, &wish)?;
     forget_team(&app, &wish.name).await.map_err(to_failure)?;
     Ok(Created(identity::teams::create(&app.service, &caller, wish).await?))
 }

@@ -28,6 +28,17 @@ pub async fn diff(service: &Service, request: ApplyRequest) -> Result<Diff, Faul
     Ok(Diff { changes: outcome.changes, warnings: outcome.warnings, applied: false })
 }
 
+/// The same for a caller who may make all of these changes; refuses others.
+pub async fn allowed_diff(
+    service: &Service,
+    caller: &Caller,
+    request: ApplyRequest,
+) -> Result<Diff, Fault> {
+    let diff = diff(service, request).await?;
+    diff.changes.iter().try_for_each(|change| may_change(caller, change))?;
+    Ok(diff)
+}
+
 pub async fn apply(
     service: &Service,
     caller: &Caller,

@@ -18,6 +18,7 @@ use berth_blobs::Error;
 /// Kinds of names. The database has these words.
 pub const ARTIFACT: &str = "artifact";
 pub const DVC: &str = "dvc";
+pub const CODE: &str = "code";
 
 /// What went wrong with an object, for whoever asked for it.
 pub(crate) fn failed(error: Error) -> Fault {

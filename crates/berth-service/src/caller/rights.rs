@@ -43,10 +43,10 @@ impl Caller {
         if self.may(permission, team, by) {
             return Ok(());
         }
-        if !self.is_good_for(permission) {
-            let detail =
-                format!("the scope of the token `{}` does not allow this", self.token().name);
-            return Err(Fault::new(Code::ScopeTooSmall, detail));
+        let owner = if by == Some(self.user()) { Owner::Oneself } else { Owner::Another };
+        // Without the role, another token would not help, so the role comes first.
+        if access::allows(self.standing(team), permission, owner) {
+            return Err(self.scope_too_small());
         }
         if let Some(team) = team {
             self.must_know(team)?;
@@ -60,6 +60,18 @@ impl Caller {
         };
         let next = format!("{ask} `berth whoami` shows your roles.");
         Err(Fault::new(Code::Forbidden, detail).next(next))
+    }
+
+    fn scope_too_small(&self) -> Fault {
+        let detail = format!("the scope of the token `{}` does not allow this", self.token().name);
+        Fault::new(Code::ScopeTooSmall, detail)
+    }
+
+    /// Whether a role of the caller allows it somewhere: for the cluster, or for own things of a team.
+    fn has_role_for(&self, permission: Permission) -> bool {
+        let teams = self.inner.teams.iter().map(|of| Some(of.team.as_str()));
+        let mut places = teams.filter(|_| by_team(permission)).chain([None]);
+        places.any(|team| access::allows(self.standing(team), permission, Owner::Oneself))
     }
 
     /// Refuses the name of a team that does not exist, with the one that may have been meant among
@@ -108,8 +120,11 @@ impl Caller {
 /// Refuses what the token, or the role for the cluster, does not allow on the route.
 pub(super) fn allowed(caller: &Caller) -> Result<(), Fault> {
     let permission = caller.route.permission;
+    if !caller.is_good_for(permission) && caller.has_role_for(permission) {
+        return Err(caller.scope_too_small());
+    }
     if !caller.is_good_for(permission) {
-        caller.must(permission, None, None)?;
+        caller.must(permission, None, Some(caller.user()))?;
     }
     if !by_team(permission) {
         caller.must(permission, None, Some(caller.user()))?;

@@ -4,6 +4,7 @@ use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
 use crate::{checks, live, names, volume_disk};
+use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::clock;
 use berth_engine::{Act, Write};
@@ -22,20 +23,34 @@ pub async fn list(service: &Service) -> Result<wire::Items<wire::Team>, Fault> {
     Ok(wire::Items { items: items.collect() })
 }
 
-pub async fn create(
-    service: &Service,
-    caller: &Caller,
-    wish: wire::Team,
-) -> Result<wire::Team, Fault> {
+/// Refuses a caller who may not add teams, and a team that cannot be added.
+pub fn check_new(service: &Service, caller: &Caller, wish: &wire::Team) -> Result<(), Fault> {
+    caller.must(Permission::TeamsManage, None, None)?;
     names::check("team", &wish.name)?;
-    let queues: Vec<QueueSpec> =
-        live::queues(service).into_iter().map(|queue| queue.spec).collect();
+    must_have_parent(wish, &queues_of(service))
+}
+
+fn queues_of(service: &Service) -> Vec<QueueSpec> {
+    live::queues(service).into_iter().map(|queue| queue.spec).collect()
+}
+
+fn must_have_parent(wish: &wire::Team, queues: &[QueueSpec]) -> Result<(), Fault> {
     if let Some(parent) = &wish.parent
         && !queues.iter().any(|queue| *queue.name == **parent)
     {
         let known = queues.iter().map(|queue| queue.name.as_str());
         return Err(names::unknown("team", parent, known));
     }
+    Ok(())
+}
+
+pub async fn create(
+    service: &Service,
+    caller: &Caller,
+    wish: wire::Team,
+) -> Result<wire::Team, Fault> {
+    check_new(service, caller, &wish)?;
+    let queues = queues_of(service);
     let mut documents = Batch::default();
     documents.put(&row(&wish.name));
     let events = queue_of(&wish, &queues).map(|queue| Event::QueueSet { queue: Box::new(queue) });

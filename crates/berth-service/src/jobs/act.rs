@@ -2,6 +2,7 @@
 
 use super::find::{self, Found};
 use super::list::shown;
+use super::own_budget;
 use super::priority;
 use crate::audit::server_audit;
 use crate::caller::Caller;
@@ -12,7 +13,7 @@ use berth_api::{Code, wire};
 use berth_engine::{Act, Write};
 use berth_file::error::{did_you_mean, or_list};
 use berth_model::{JobChange, JobId, Name, Span, Time};
-use berth_store::AuditEntry;
+use berth_store::{AuditEntry, JobRow};
 use serde_json::json;
 
 pub async fn stop(
@@ -52,6 +53,9 @@ async fn hold(
 ) -> Result<wire::Job, Fault> {
     let found = controlled(service, caller, wanted).await?;
     must_live(&found)?;
+    if !held {
+        must_have_budget(service, &found)?;
+    }
     let act = Act::Change { job: found.id, changes: vec![JobChange::Hold(held)] };
     change(service, caller, found, act, json!({})).await
 }
@@ -98,10 +102,49 @@ fn must_be_allowed_priority(
     priority::checked(service, caller, team, new.unwrap_or(highest), true).map(drop)
 }
 
+/// Jobs that a refusal names.
+const MOST_NAMED: usize = 10;
+
 const CHANGES: &str = "change it as in `berth set 17 priority=high time=6h deadline=2d`";
 
+/// The job that is meant. A name stands for the only live job that has it.
 async fn controlled(service: &Service, caller: &Caller, wanted: &str) -> Result<Found, Fault> {
-    find::job(service, caller, wanted, Permission::JobsControl).await
+    let live = match wanted.parse::<JobId>() {
+        Ok(_) => Vec::new(),
+        Err(_) => live_of_name(service, caller, wanted),
+    };
+    match live.as_slice() {
+        [] => find::job(service, caller, wanted, Permission::JobsControl).await,
+        [one] => find::job(service, caller, &one.to_string(), Permission::JobsControl).await,
+        several => Err(ambiguous(wanted, several)),
+    }
+}
+
+/// The numbers of jobs of a name that have not ended and that the caller controls, newest first.
+fn live_of_name(service: &Service, caller: &Caller, name: &str) -> Vec<u64> {
+    let core = service.engine.core();
+    let controls = |row: &JobRow| {
+        let (team, user) = (Some(row.team.as_str()), Some(row.user.as_str()));
+        caller.may(Permission::JobsControl, team, user)
+    };
+    let live = core.jobs.values().map(|job| &job.row);
+    let live = live.filter(|row| row.name == name && !row.state.is_final() && controls(row));
+    let mut numbers: Vec<u64> = live.map(|row| row.id.number).collect();
+    numbers.dedup();
+    numbers.reverse();
+    numbers
+}
+
+fn ambiguous(name: &str, numbers: &[u64]) -> Fault {
+    let some = numbers.iter().take(MOST_NAMED).map(ToString::to_string).collect::<Vec<_>>();
+    let more = match numbers.len().checked_sub(MOST_NAMED) {
+        None | Some(0) => String::new(),
+        Some(more) => format!(" and {more} more"),
+    };
+    let detail =
+        format!("{} jobs named `{name}` have not ended: {}{more}", numbers.len(), some.join(", "));
+    let next = format!("name one by its number, such as {}", numbers[0]);
+    Fault::new(Code::BadRequest, detail).next(next)
 }
 
 fn must_live(found: &Found) -> Result<(), Fault> {
@@ -111,6 +154,17 @@ fn must_live(found: &Found) -> Result<(), Fault> {
     let (id, state) = (found.id, found.first().state.as_str());
     let next = format!("run it again with `berth clone {id}`");
     Err(Fault::new(Code::WrongState, format!("job {id} is {state} already")).next(next))
+}
+
+/// Refuses to resume what has spent its own budget. An array is resumed for its other elements.
+fn must_have_budget(service: &Service, found: &Found) -> Result<(), Fault> {
+    let core = service.engine.core();
+    let live = || found.rows.iter().filter(|row| !row.state.is_final());
+    let spent = live().map(|row| own_budget::spent(&core, row.id));
+    match spent.collect::<Option<Vec<_>>>().as_deref() {
+        Some([first, ..]) => Err(first.fault()),
+        Some([]) | None => Ok(()),
+    }
 }
 
 async fn change(

@@ -3,6 +3,7 @@
 pub mod act;
 pub mod at_risk;
 mod budget_left;
+mod data_places;
 mod depend;
 mod expected;
 pub mod files;

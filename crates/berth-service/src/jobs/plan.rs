@@ -2,6 +2,7 @@
 
 use super::budget_left::{self, BudgetLeft};
 use super::expected;
+use super::own_budget;
 use super::submit::{self, Remarks, TRIED};
 use crate::caller::Caller;
 use crate::fault::Fault;
@@ -11,7 +12,7 @@ use berth_api::{Code, wire};
 use berth_core::{Forecast, State as Core, forecast};
 use berth_engine::clock;
 use berth_file::job::SERVICE_TIME;
-use berth_model::{Decision, Event, JobId, JobKind, JobRequest, JobSpec, Micros, Stamped};
+use berth_model::{Decision, Event, JobId, JobKind, JobRequest, JobSpec, Micros, Span, Stamped};
 use std::collections::BTreeMap;
 
 /// Runs of the forecast: few, because the caller waits for the answer.
@@ -23,11 +24,12 @@ pub async fn plan(
     query: wire::SubmitQuery,
     text: &str,
 ) -> Result<wire::Plan, Fault> {
-    let mut parsed = submit::read(text)?;
+    let permission = Permission::JobsPlan;
+    let mut parsed = submit::read_all(service, caller, &query, text, permission).await?;
     let template = submit::template(service, caller, query.template.as_deref()).await?;
     let moved = submit::start_here(service, caller, &mut parsed, template.as_ref(), &query);
     let (request, mut remarks) =
-        submit::prepare(service, caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
+        submit::prepare(service, caller, &parsed, template.as_ref(), permission).await?;
     remarks.warnings.extend(moved);
     let state = service.engine.core().state.clone();
     let budget = budget_left::of(&state, caller, &request.queue);
@@ -81,12 +83,18 @@ fn try_out(
     let estimate = state.estimate(one).unwrap_or(limit);
     // A service without a time runs until it is stopped.
     let is_endless = request.kind == JobKind::Service && limit >= SERVICE_TIME;
-    let total = |hours: berth_model::Span| {
-        let price = price.filter(|_| !is_endless)?;
-        Some(berth_ledger::cost::cumulative(price, hours).0 * elements)
+    let own = request.workload.run().and_then(|run| run.budget);
+    let stops = own.and_then(|own| own_budget::stops_after(own, price?));
+    let total = |hours: Span| {
+        let price = price.filter(|_| !is_endless || stops.is_some())?;
+        let most = own.unwrap_or(Micros(i64::MAX));
+        Some(berth_ledger::cost::cumulative(price, hours).min(most).0.saturating_mul(elements))
     };
     let mut warnings = remarks.warnings;
     warnings.extend(budget_left::warning(budget.as_ref(), total(estimate)));
+    let is_stopped = stops.filter(|stops| is_endless || *stops < estimate);
+    let expected = (!is_endless).then_some(estimate);
+    warnings.extend(is_stopped.zip(own).map(|(at, own)| own_budget::warning(own, at, expected)));
     Ok(wire::Plan {
         name: spec.name.to_string(),
         team: request.queue.to_string(),
@@ -102,7 +110,7 @@ fn try_out(
             price.map(|price| price.0)
         },
         total_micros: total(estimate),
-        estimate_ms: (!is_endless).then_some(estimate.0),
+        estimate_ms: is_stopped.or(expected).map(|time| time.0),
         most_micros: total(limit),
         warnings,
         declared,

@@ -76,7 +76,8 @@ pub fn job(service: &Service, core: &Core, row: &JobRow, waiting: &Waiting) -> w
         job.reason = Some(format!("{}; it is tried again at {at}", row.reason));
         job.reason_code = Some("retry".to_owned());
     } else if let Some(reason) = waiting.reasons.get(&id) {
-        job.reason = Some(own_budget::spent(core, id).unwrap_or_else(|| reason.to_string()));
+        let spent = own_budget::spent(core, id).map(|spent| spent.words());
+        job.reason = Some(spent.unwrap_or_else(|| reason.to_string()));
         job.reason_code = Some(reason.code().to_owned());
     }
     job

@@ -39,10 +39,10 @@ pub async fn submit(
     query: wire::SubmitQuery,
     text: &str,
 ) -> Result<wire::JobSubmitted, Fault> {
-    let mut parsed = read(text)?;
+    let permission = Permission::JobsSubmit;
+    let mut parsed = read_all(service, caller, &query, text, permission).await?;
     let template = template(service, caller, query.template.as_deref()).await?;
     let moved = start_here(service, caller, &mut parsed, template.as_ref(), &query);
-    let permission = Permission::JobsSubmit;
     let (mut request, mut remarks) =
         prepare(service, caller, &parsed, template.as_ref(), permission).await?;
     remarks.warnings.extend(moved);
@@ -130,6 +130,32 @@ pub fn start_here(
     }
 }
 
+/// Reads a file, and says all that is wrong with one that has mistakes: what the server would refuse of its
+/// other keys, too.
+pub async fn read_all(
+    service: &Service,
+    caller: &Caller,
+    query: &wire::SubmitQuery,
+    text: &str,
+    permission: Permission,
+) -> Result<Parsed, Fault> {
+    let (parsed, mistakes) = job::read_partly(text);
+    let Some(mistakes) = mistakes else { return Ok(parsed) };
+    let problem = Problem::of_mistakes(&mistakes);
+    let below = template(service, caller, query.template.as_deref()).await.ok().flatten();
+    let file = below.map_or_else(|| parsed.file.clone(), |below| below.merge(&parsed.file));
+    let team = file.team.clone().or_else(|| caller.default_team());
+    let team = team.filter(|team| caller.may(permission, Some(team), Some(caller.user())));
+    let Some(team) = team else { return Err(problem.into()) };
+    let defaults = defaults(service, caller, &team, &file);
+    let mut refused = job::refusals(&file, &defaults, clock::now());
+    refused.retain(|one| !mistakes.concern(one.key));
+    Err(match refused.is_empty() {
+        true => problem.into(),
+        false => problem.and_refused(&refused, &parsed).into(),
+    })
+}
+
 pub fn read(text: &str) -> Result<Parsed, Fault> {
     job::read(text).map_err(|mistakes| Problem::of_mistakes(&mistakes).into())
 }
@@ -176,7 +202,15 @@ pub async fn prepare(
     }
     let defaults = defaults(service, caller, &team, &file);
     let refuse = |refused| Fault::from(Problem::of_refused(&refused, Some(parsed)));
-    let (mut request, mut warnings) = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;
+    let now = clock::now();
+    let lowered = job::lower(&file, &defaults, now).map_err(|first| {
+        let all = job::refusals(&file, &defaults, now);
+        match all.len() {
+            0 | 1 => refuse(first),
+            _ => Problem::of_refusals(&all, Some(parsed)).into(),
+        }
+    });
+    let (mut request, mut warnings) = lowered?;
     service.host.accept(&file, &team, &mut request, &mut warnings).map_err(refuse)?;
     let asked_for = file.priority.is_some();
     request.priority = priority::checked(service, caller, &team, request.priority, asked_for)?;

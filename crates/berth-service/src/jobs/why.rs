@@ -1,7 +1,7 @@
 //! Why a job waits, until when, and what would start it sooner.
 
 use super::find::{self, Found};
-use super::{expected, own_budget, priority, show};
+use super::{data_places, expected, own_budget, priority, show};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::node_reason;
@@ -134,7 +134,7 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
     if let Some(at) = again_at {
         blockers = vec![retry(&row.reason, at)];
     }
-    if let Some(text) = own_budget::spent(core, id) {
+    if let Some(text) = own_budget::spent(core, id).map(|spent| spent.words()) {
         for blocker in blockers.iter_mut().filter(|blocker| blocker.code == "held") {
             blocker.text.clone_from(&text);
         }
@@ -154,7 +154,11 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
         also: match state.is_final() {
             true if row.reason.is_empty() => Vec::new(),
             true => vec![row.reason.clone()],
-            false => also(core, row),
+            false => {
+                let mut lines = also(core, row);
+                lines.extend(data_places::told(core, row));
+                lines
+            }
         },
         blockers,
         sooner: Vec::new(),

@@ -372,6 +372,7 @@ impl<O: Observer> Driver<O> {
                 self.machines.claims.remove(claim);
             }
             Event::GpuChanged { health: Health::Ok, .. }
+            | Event::DataKept { .. }
             | Event::JobCancelled { .. }
             | Event::JobChanged { .. }
             | Event::NodeAdded { .. }

@@ -6,7 +6,7 @@ use berth_model::{
     After, ArraySpec, Bytes, Dependency, GpuAsk, GroupSpec, JobId, JobRef, JobSpec, LabelAsk,
     Lifecycle, Milli, ModelAsk, Name, QueueSpec, Span, Spread, Time, TopologyAsk,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A job that arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,6 +177,7 @@ pub(super) fn arrival(rng: &mut Rng, id: u64, at: Time, choices: &Choices) -> Ar
         begin,
         hold: false,
         groups,
+        data: BTreeSet::new(),
     };
     Arrival { at, spec, runs, fails: rng.below(8) == 0 }
 }

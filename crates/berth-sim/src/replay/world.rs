@@ -11,7 +11,7 @@ use berth_model::{
     Lifecycle, Micros, Milli, ModelAsk, Name, NodeSnapshot, NodeSpec, NodeState, Offering,
     PoolSpec, QueueSnapshot, QueueSpec, Quota, Snapshot, Span, Time,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// When every replay begins. A trace may count from any time, even from one after its first job,
 /// and the core takes no time before 1970.
@@ -57,7 +57,7 @@ pub(super) fn world(
     let machine = |(number, node): (usize, &Machine)| {
         let model = &site.fleet.models[node.model as usize];
         let spec = node_spec(node_name(number as u32), node.gpus, model);
-        NodeSnapshot { spec, idle_since: Some(now), since: now, billed: now }
+        NodeSnapshot { spec, idle_since: Some(now), since: now, billed: now, data: BTreeMap::new() }
     };
     let snapshot = Snapshot {
         now,
@@ -205,6 +205,7 @@ impl JobMaker {
             begin: None,
             hold: false,
             groups: self.groups(Ask::of(job)),
+            data: BTreeSet::new(),
         }
     }
 

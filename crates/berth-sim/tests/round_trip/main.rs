@@ -135,6 +135,7 @@ fn job(number: u64) -> impl Strategy<Value = JobSnapshot> {
             begin,
             hold: flags[2],
             groups,
+            data: (0..priority.rem_euclid(3)).map(|n| Name::from(format!("d{n}.dir"))).collect(),
         };
         let (first_start, started, last_checkpoint, saved, estimate, displaced, pauses) = run;
         let ([paused, released, failed, cancelled], set_aside, attempts, moved) = more;

@@ -138,7 +138,9 @@ pub fn node(number: usize) -> impl Strategy<Value = NodeSnapshot> {
                     .map(|n| (Name::from(format!("r/{n}")), n))
                     .collect(),
             };
-            NodeSnapshot { spec, idle_since, since, billed }
+            let data =
+                (0..billed.0.rem_euclid(3)).map(|n| (Name::from(format!("d{n}")), Bytes(n << 30)));
+            NodeSnapshot { spec, idle_since, since, billed, data: data.collect() }
         },
     )
 }

@@ -66,9 +66,19 @@ impl Store {
     pub async fn named_sum(&self, team: &str) -> Result<NamedSum> {
         let mut binds = Binds::default();
         let team = binds.mark(text(team));
+        self.sum_of_names(&format!("team = {team}"), binds).await
+    }
+
+    /// The same for one kind of names.
+    pub async fn named_sum_of(&self, team: &str, kind: &str) -> Result<NamedSum> {
+        let mut binds = Binds::default();
+        let [team, kind] = [team, kind].map(|value| binds.mark(text(value)));
+        self.sum_of_names(&format!("team = {team} AND kind = {kind}"), binds).await
+    }
+
+    async fn sum_of_names(&self, terms: &str, binds: Binds) -> Result<NamedSum> {
         let sql = format!(
-            "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM blob_names \
-             WHERE team = {team}"
+            "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM blob_names WHERE {terms}"
         );
         let rows = self.rows("blob_names", sql, binds).await?;
         let Some(row) = rows.first() else { return Ok(NamedSum::default()) };
@@ -77,6 +87,22 @@ impl Store {
             Ok(NamedSum { names: u64::read(&mut reader)?, bytes: u64::read(&mut reader)? })
         };
         read().map_err(|why| self.unreadable("a sum of objects", why))
+    }
+
+    /// Names of a kind that are older than this, in the order of their bytes, after one of them.
+    pub async fn old_blob_names(
+        &self,
+        (team, kind): (&str, &str),
+        until: Time,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<BlobNameRow>> {
+        let mut binds = Binds::default();
+        let [team, kind, after] = [team, kind, after].map(|value| binds.mark(text(value)));
+        let until = binds.mark(Value::Int(Some(until.0)));
+        let terms =
+            format!("team = {team} AND kind = {kind} AND name > {after} AND created < {until}");
+        self.select(&format!("WHERE {terms} ORDER BY name LIMIT {limit}"), binds).await
     }
 
     /// Whether anything is called so.

@@ -162,6 +162,8 @@ async fn sums_and_single_names_are_those_of_the_team_and_the_kind(place: Place) 
     batch.put(&name("vision", "dvc", "c", "s1"));
     writer.commit(&batch).await.unwrap();
     assert_eq!(store.named_sum("nlp").await.unwrap(), NamedSum { names: 3, bytes: 30 });
+    let of_kind = store.named_sum_of("nlp", "dvc").await.unwrap();
+    assert_eq!(of_kind, NamedSum { names: 2, bytes: 20 });
     assert_eq!(store.named_sum("nobody").await.unwrap(), NamedSum::default());
     let asked = ["a", "b", "c"].map(str::to_owned);
     let found = store.blob_names_among(("nlp", "dvc"), &asked).await.unwrap();

@@ -1,6 +1,7 @@
 use crate::place::{Place, on_both, tick, ticks};
 use berth_model::{Event, JobId, JobSnapshot, JobSpec, Snapshot, Stamped, Time};
 use berth_store::{Batch, Error, Store};
+use std::collections::BTreeSet;
 
 on_both!(
     a_new_log_is_empty,
@@ -154,6 +155,7 @@ fn job(number: u64) -> JobSnapshot {
         begin: None,
         hold: false,
         groups: Vec::new(),
+        data: BTreeSet::new(),
     })
 }
 

@@ -163,7 +163,14 @@ impl Writer {
                 _ => Kind::Webhook,
             };
             cleaned.models += u64::from(kind == Kind::RegisteredModel);
-            let (scope, name, sub) = (team.to_owned(), row.try_get(1)?, row.try_get(2)?);
+            let (scope, name, sub): (_, String, i64) =
+                (team.to_owned(), row.try_get(1)?, row.try_get(2)?);
+            if kind == Kind::RegisteredModel {
+                // Its entries in the lists of the teams that it is shared with.
+                let sql = "DELETE FROM docs WHERE name = ? AND +kind = 6";
+                let binds = vec![Bind::Text(format!("{team}/{name}"))];
+                execute(connection, self.backend(), sql, binds).await?;
+            }
             self.remove_doc(connection, &DocKey { kind, scope, name, sub }).await?;
             self.named = None;
         }

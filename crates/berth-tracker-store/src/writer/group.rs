@@ -16,6 +16,8 @@ pub(crate) struct Group {
     counts: BTreeMap<i64, u64>,
     /// Points in the requests.
     pub sent: u64,
+    /// Runs with new points; some are repeated.
+    logged: Vec<i64>,
     pub experiments: Vec<Experiment>,
     pub heads: Vec<RunHead>,
     pub names: Vec<(i64, String)>,
@@ -28,6 +30,9 @@ pub(crate) struct Group {
 impl Group {
     pub fn point(&mut self, run: i64, key: i64, point: Point) {
         self.sent += 1;
+        if self.logged.last() != Some(&run) {
+            self.logged.push(run);
+        }
         self.points.push((run, key, point));
         *self.counts.entry(run).or_default() += 1;
         let latest = self.latest.entry((run, key)).or_insert(point);
@@ -87,6 +92,7 @@ impl Group {
 
     /// Updates the caches after the commit.
     pub fn remember(&self, memory: &Memory) {
+        memory.watch.note(&self.logged);
         for experiment in &self.experiments {
             memory.put_experiment(experiment.clone());
         }

@@ -252,6 +252,7 @@ impl Writer {
         self.next = Next::read(&mut connection).await?;
         // The commit may have succeeded even if its response was lost.
         self.memory.forget_heads();
+        self.memory.watch.note_all();
         for doc in experiments(&mut connection).await? {
             match berth_tracker::read(&doc) {
                 Ok(experiment) => self.memory.put_experiment(experiment),

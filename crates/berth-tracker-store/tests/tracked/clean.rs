@@ -2,8 +2,8 @@
 
 use crate::place::{Place, experiment, log, metric, on_both, pair, read, run};
 use berth_tracker::{
-    Code, Dataset, DocChange, DocKey, DocSet, Experiment, Input, Kind, LoggedModel, ModelVersion,
-    RunChange, RunHead, RunModel, Store, Tags,
+    Code, Dataset, DocChange, DocKey, DocSet, Experiment, Input, Kind, Load, LoggedModel,
+    ModelVersion, RunChange, RunHead, RunModel, Store, Tags,
 };
 use berth_tracker_store::{Clean, Removal, TrackingStore};
 use std::collections::BTreeSet;
@@ -260,6 +260,9 @@ async fn all_that_a_removed_team_had_goes_and_nothing_of_another_team(place: Pla
                 let key = DocKey { kind, scope: scope.clone(), name: name.to_owned(), sub: 0 };
                 set.put(key, &"a document");
             }
+            // The model is shared with every team.
+            let (kind, name) = (Kind::ModelShare, format!("{scope}/chat"));
+            set.put(DocKey { kind, scope: "*".to_owned(), name, sub: 0 }, &"a share");
             Ok(Vec::new())
         };
         store.edit(DocChange { load: Vec::new(), edit: Box::new(edit) }).await.unwrap();
@@ -284,6 +287,9 @@ async fn all_that_a_removed_team_had_goes_and_nothing_of_another_team(place: Pla
     assert!(store.experiment_named("vision", "one").is_none());
     assert!(store.run_head("vision-two").await.unwrap().is_none());
     assert_eq!(store.teams().await.unwrap(), BTreeSet::from(["audio".to_owned()]));
+    let (kind, scope) = (Kind::ModelShare, "*".to_owned());
+    let shares = store.docs(Load { kind, scope, name: None, sub: None }).await.unwrap();
+    assert_eq!(shares.iter().map(|(key, _)| &*key.name).collect::<Vec<_>>(), ["audio/chat"]);
     finish(&store).await;
     assert_eq!(store.removals(10).await.unwrap(), []);
     assert_eq!((rows(&store, "points").await, rows(&store, "runs").await), (2, 2));

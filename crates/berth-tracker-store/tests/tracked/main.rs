@@ -6,5 +6,6 @@ mod backup;
 mod bounds;
 mod clean;
 mod docs;
+mod packed;
 mod runs;
 mod search;

@@ -19,6 +19,7 @@ on_both!(
     what_was_acknowledged_is_there_after_a_restart,
     the_best_value_of_a_run_is_told_and_when_it_reached_a_goal,
     only_points_behind_a_step_and_a_time_are_newer,
+    a_watched_run_is_told_when_it_has_new_points_and_no_other,
     history_comes_in_pages_and_samples_stand_for_all_of_it,
     data_sets_and_models_are_kept_with_their_run,
     runs_are_found_by_the_data_and_the_models_that_they_have_read,
@@ -56,6 +57,23 @@ async fn a_point_that_is_sent_twice_is_there_once(place: Place) {
     log(&store, &run, vec![metric("loss", 0, 0.25)], vec![], vec![]).await.unwrap();
     assert_eq!(history(&store, &run, "loss").await.len(), 301);
     assert_eq!(history(&store, &run, "nothing").await, []);
+    store.close().await;
+}
+
+async fn a_watched_run_is_told_when_it_has_new_points_and_no_other(place: Place) {
+    let (store, one) = place_with_run(&place).await;
+    let two = run(&store, one.experiment, "r2", 2).await;
+    let logged = async |to: &RunHead, step| {
+        log(&store, to, vec![metric("loss", step, 0.5)], vec![], vec![]).await.unwrap();
+        store.watch().take().into_iter().collect::<Vec<i64>>()
+    };
+    assert!(logged(&one, 1).await.is_empty(), "nothing is watched");
+    store.watch().add(one.no);
+    assert_eq!(store.watch().take().len(), 1, "its earlier points are new");
+    assert!(logged(&two, 1).await.is_empty());
+    assert_eq!(logged(&one, 2).await, [one.no]);
+    log(&store, &one, vec![], vec![], vec![pair("a", "b")]).await.unwrap();
+    assert!(store.watch().take().is_empty(), "a tag is no point");
     store.close().await;
 }
 

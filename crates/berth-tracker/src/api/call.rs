@@ -27,19 +27,27 @@ pub struct Reply {
     pub changed: Option<Changed>,
     /// The event to send to webhooks of the team.
     pub event: Option<Event>,
+    pub restored: Option<Restored>,
+}
+
+/// What a request has restored. Its runs have to catch up with their jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restored {
+    Run(String),
+    Experiment(i64),
 }
 
 impl Reply {
     pub fn json(value: &Value) -> Reply {
-        Reply { body: encode::bytes(value), changed: None, event: None }
+        Reply::bytes(encode::bytes(value))
     }
 
     pub fn bytes(body: Vec<u8>) -> Reply {
-        Reply { body, changed: None, event: None }
+        Reply { body, ..Reply::default() }
     }
 
     pub fn empty() -> Reply {
-        Reply { body: b"{}".to_vec(), changed: None, event: None }
+        Reply::bytes(b"{}".to_vec())
     }
 
     pub fn event(self, event: Option<Event>) -> Reply {

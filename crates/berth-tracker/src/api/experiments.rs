@@ -1,6 +1,6 @@
 //! Experiments: making, finding, changing, deleting and sharing them.
 
-use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
+use super::call::{Call, Reply, Restored, Search, checked_tags, listed, put_tag};
 use crate::encode;
 use crate::error::{Error, Result};
 use crate::grammar::{self, Entity, Field, Things};
@@ -247,7 +247,8 @@ async fn stage(call: &Call<'_>, deleted: bool) -> Result<Reply> {
         Ok(())
     };
     call.edit_experiment(&found, change).await?;
-    Ok(Reply::empty().noted(target(&found), json!({})))
+    let restored = (!deleted).then_some(Restored::Experiment(found.no));
+    Ok(Reply { restored, ..Reply::empty().noted(target(&found), json!({})) })
 }
 
 pub async fn set_tag(call: &Call<'_>) -> Result<Reply> {

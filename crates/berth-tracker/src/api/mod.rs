@@ -7,6 +7,7 @@ mod history;
 mod logged_models;
 mod logging;
 mod loose;
+mod model_shares;
 mod registered;
 mod registry;
 mod resumed;
@@ -18,7 +19,8 @@ mod table;
 mod versions;
 mod webhooks;
 
-pub use call::{Changed, Reply};
+pub use call::{Changed, Reply, Restored};
+pub use model_shares::{NamedModel, model_shares, set_model_share};
 pub use shares::{Named, set_share, shares};
 pub use table::{Access, OPS, Op, find};
 pub use webhooks::{hook, hooks_of};

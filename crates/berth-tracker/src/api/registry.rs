@@ -2,8 +2,9 @@
 
 use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
 use super::registered::{
-    absent_model, absent_version, find_model, model_key, model_load, names_prompts, number, stage,
-    target, version_key, versions_load, with_aliases,
+    Registered, absent_model, absent_version, find_model, model_key, model_load, named,
+    names_prompts, number, share_key, shared_with, stage, target, version_key, versions_load,
+    with_aliases, without_own_team,
 };
 use crate::encode;
 use crate::error::{Error, Result};
@@ -19,24 +20,27 @@ const PAGE: usize = 100;
 const MOST_PAGE: usize = 1000;
 
 /// The newest version in each stage. A model lists no other versions.
-async fn newest(call: &Call<'_>, model: &RegisteredModel) -> Result<Vec<ModelVersion>> {
-    let team = call.team()?;
+async fn newest(call: &Call<'_>, of: &Registered) -> Result<Vec<ModelVersion>> {
     let mut found = Vec::new();
-    for version in model.newest.values() {
-        let key = version_key(team, &model.name, *version);
+    for version in of.model.newest.values() {
+        let key = version_key(&of.team, &of.model.name, *version);
         let load =
             Load { kind: key.kind, scope: key.scope, name: Some(key.name), sub: Some(key.sub) };
         if let Some((_, doc)) = call.store.docs(load).await?.pop() {
-            found.push(read(&doc)?);
+            found.push(ModelVersion { name: of.name(call), ..read(&doc)? });
         }
     }
     Ok(found)
 }
 
-async fn shown(call: &Call<'_>, model: &RegisteredModel) -> Result<Reply> {
-    let newest = newest(call, model).await?;
-    let shown = encode::registered_model(model, &newest);
-    Ok(Reply::json(&json!({ "registered_model": shown })))
+async fn item(call: &Call<'_>, of: &Registered) -> Result<Value> {
+    let newest = newest(call, of).await?;
+    let model = RegisteredModel { name: of.name(call), ..of.model.clone() };
+    Ok(encode::registered_model(&model, &newest))
+}
+
+async fn shown(call: &Call<'_>, of: &Registered) -> Result<Reply> {
+    Ok(Reply::json(&json!({ "registered_model": item(call, of).await? })))
 }
 
 fn described(call: &Call<'_>) -> Result<Option<String>> {
@@ -65,6 +69,7 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
         aliases: BTreeMap::new(),
         last_version: 0,
         newest: BTreeMap::new(),
+        shared_with: Vec::new(),
     };
     let (key, made) = (model_key(&team, &name), model.clone());
     let edit = move |docs: &mut DocSet| {
@@ -88,14 +93,12 @@ pub async fn create(call: &Call<'_>) -> Result<Reply> {
         "description": model.description,
     });
     let event = Event::of(("registered_model", "created"), &model.tags, data);
-    let reply = shown(call, &model).await?.noted(target(&team, &name), json!({}));
-    Ok(reply.event(event))
+    let made = Registered { team, model };
+    Ok(shown(call, &made).await?.noted(made.target(), json!({})).event(event))
 }
 
 pub async fn get(call: &Call<'_>) -> Result<Reply> {
-    let name = call.fields.required("name")?;
-    let model = find_model(call, &name).await?;
-    shown(call, &model).await
+    shown(call, &find_model(call, &named(call)?).await?).await
 }
 
 /// Changes a model.
@@ -104,13 +107,23 @@ pub async fn edit(
     right: Right,
     more: Vec<Load>,
     change: impl FnOnce(&mut RegisteredModel, &mut DocSet) -> Result<()> + Send + 'static,
-) -> Result<RegisteredModel> {
-    let name = call.fields.required("name")?;
-    let model = find_model(call, &name).await?;
-    let team = call.team()?.to_owned();
-    call.must(right, &team, Some(&model.by))?;
-    let (key, now) = (model_key(&team, &name), call.now);
-    let mut load = vec![model_load(&team, &name)];
+) -> Result<Registered> {
+    let found = find_model(call, &named(call)?).await?;
+    found.must_be_own(call)?;
+    change_model(call, right, &found, more, change).await
+}
+
+/// Changes a model of any team in which the caller has the right.
+pub async fn change_model(
+    call: &Call<'_>,
+    right: Right,
+    found: &Registered,
+    more: Vec<Load>,
+    change: impl FnOnce(&mut RegisteredModel, &mut DocSet) -> Result<()> + Send + 'static,
+) -> Result<Registered> {
+    call.must(right, &found.team, Some(&found.model.by))?;
+    let (key, now) = (found.key(), call.now);
+    let mut load = vec![model_load(&key.scope, &key.name)];
     load.extend(more);
     let edit = move |docs: &mut DocSet| {
         let there: Option<RegisteredModel> = docs.get(&key)?;
@@ -122,11 +135,12 @@ pub async fn edit(
         Ok(serde_json::to_vec(&there).expect("documents are plain data"))
     };
     let changed = call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
-    serde_json::from_slice(&changed).map_err(|why| Error::internal(why.to_string()))
+    let model = serde_json::from_slice(&changed).map_err(|why| Error::internal(why.to_string()))?;
+    Ok(Registered { team: found.team.clone(), model })
 }
 
 pub async fn rename(call: &Call<'_>) -> Result<Reply> {
-    let (name, new) = (call.fields.required("name")?, call.fields.required("new_name")?);
+    let (name, new) = (named(call)?, call.fields.required("new_name")?);
     limits::model_name(&new)?;
     let team = call.team()?.to_owned();
     let target = target(&team, &name);
@@ -144,7 +158,12 @@ pub async fn rename(call: &Call<'_>) -> Result<Reply> {
             new.clone_into(&mut version.name);
             docs.put(version_key(&team, &new, version.version), &version);
         }
-        docs.remove(&model_key(&team, &model.name));
+        let (old, renamed) = (model_key(&team, &model.name), model_key(&team, &new));
+        docs.remove(&old);
+        for with in &model.shared_with {
+            docs.remove(&share_key(with, &old));
+            docs.put(share_key(with, &renamed), &json!({}));
+        }
         model.name = new;
         Ok(())
     })
@@ -161,42 +180,48 @@ pub async fn update(call: &Call<'_>) -> Result<Reply> {
         Ok(())
     })
     .await?;
-    let target = target(call.team()?, &changed.name);
-    Ok(shown(call, &changed).await?.noted(target, json!({})))
+    Ok(shown(call, &changed).await?.noted(changed.target(), json!({})))
 }
 
 pub async fn delete(call: &Call<'_>) -> Result<Reply> {
-    let name = call.fields.required("name")?;
-    let model = find_model(call, &name).await?;
-    let team = call.team()?.to_owned();
-    call.must(Right::Manage, &team, Some(&model.by))?;
-    let target = target(&team, &name);
-    let load = vec![model_load(&team, &name), versions_load(&team, &name)];
+    let found = find_model(call, &named(call)?).await?;
+    found.must_be_own(call)?;
+    let (key, model) = (found.key(), &found.model);
+    call.must(Right::Manage, &found.team, Some(&model.by))?;
+    let load = vec![model_load(&key.scope, &key.name), versions_load(&key.scope, &key.name)];
     let edit = move |docs: &mut DocSet| {
         for (key, _) in docs.all::<ModelVersion>(Kind::ModelVersion)? {
             docs.remove(&key);
         }
-        docs.remove(&model_key(&team, &name));
+        let shares = docs.get::<RegisteredModel>(&key)?.map(|model| model.shared_with);
+        for with in shares.unwrap_or_default() {
+            docs.remove(&share_key(&with, &key));
+        }
+        docs.remove(&key);
         Ok(Vec::new())
     };
     call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
-    Ok(Reply::empty().noted(target, json!({ "versions": model.last_version })))
+    Ok(Reply::empty().noted(found.target(), json!({ "versions": model.last_version })))
 }
 
 /// A model as a search sees it.
-struct Found(RegisteredModel);
+struct Found {
+    of: Registered,
+    /// As the caller sees it.
+    name: String,
+}
 
 impl Things for Found {
     fn text(&self, field: &Field) -> Option<&str> {
         match field.kind {
-            grammar::Kind::Tag => self.0.tags.get(&field.key).map(String::as_str),
-            _ => Some(&self.0.name),
+            grammar::Kind::Tag => self.of.model.tags.get(&field.key).map(String::as_str),
+            _ => Some(&self.name),
         }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "times are far below 2^53")]
     fn number(&self, _: &Field) -> Option<f64> {
-        Some(self.0.updated as f64)
+        Some(self.of.model.updated as f64)
     }
 
     fn metric(&self, _: &str, _: &dyn Fn(f64) -> bool) -> bool {
@@ -205,34 +230,36 @@ impl Things for Found {
 }
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
-    let search = Search::read(&call.fields, Entity::RegisteredModel, PAGE, MOST_PAGE)?;
-    let scope = call.team_for(Right::Read)?.to_owned();
-    let load = Load { kind: Kind::RegisteredModel, scope, name: None, sub: None };
-    let mut found = Vec::new();
+    let mut search = Search::read(&call.fields, Entity::RegisteredModel, PAGE, MOST_PAGE)?;
+    let team = call.team_for(Right::Read)?;
+    without_own_team(&mut search.clauses, team);
+    let load = Load { kind: Kind::RegisteredModel, scope: team.to_owned(), name: None, sub: None };
+    let mut all = Vec::new();
     for (_, doc) in call.store.docs(load).await? {
-        let model: RegisteredModel = read(&doc)?;
-        if names_prompts(&search.clauses) || !is_prompt(&model.tags) {
-            found.push(Found(model));
-        }
+        all.push(Registered { team: team.to_owned(), model: read(&doc)? });
     }
+    all.extend(shared_with(call, team).await?);
+    let wants_prompts = names_prompts(&search.clauses);
+    all.retain(|of| wants_prompts || !is_prompt(&of.model.tags));
+    let found = all.into_iter().map(|of| Found { name: of.name(call), of }).collect();
     let order = |a: &Found, b: &Found| {
-        grammar::sort_by(a, b, &search.orders).then_with(|| a.0.name.cmp(&b.0.name))
+        grammar::sort_by(a, b, &search.orders).then_with(|| a.name.cmp(&b.name))
     };
     let (page, next) = search.page(found, order);
     let mut items: Vec<Value> = Vec::new();
-    for Found(model) in &page {
-        items.push(encode::registered_model(model, &newest(call, model).await?));
+    for Found { of, .. } in &page {
+        items.push(item(call, of).await?);
     }
     Ok(listed("registered_models", items, next))
 }
 
 pub async fn latest_versions(call: &Call<'_>) -> Result<Reply> {
-    let model = find_model(call, &call.fields.required("name")?).await?;
+    let of = find_model(call, &named(call)?).await?;
     let wanted = call.fields.texts("stages")?;
     let wanted: Vec<&str> = wanted.iter().map(|word| stage(word)).collect::<Result<_>>()?;
-    let found = newest(call, &model).await?;
+    let found = newest(call, &of).await?;
     let shown = found.iter().filter(|one| wanted.is_empty() || wanted.contains(&&*one.stage));
-    let items = shown.map(|one| with_aliases(&model, one)).collect();
+    let items = shown.map(|one| with_aliases(&of.model, one)).collect();
     Ok(listed("model_versions", items, None))
 }
 
@@ -247,7 +274,7 @@ pub async fn set_tag(call: &Call<'_>) -> Result<Reply> {
         Ok(())
     })
     .await?;
-    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail))
+    Ok(Reply::empty().noted(changed.target(), detail))
 }
 
 pub async fn delete_tag(call: &Call<'_>) -> Result<Reply> {
@@ -258,14 +285,14 @@ pub async fn delete_tag(call: &Call<'_>) -> Result<Reply> {
         Ok(())
     })
     .await?;
-    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail))
+    Ok(Reply::empty().noted(changed.target(), detail))
 }
 
 pub async fn set_alias(call: &Call<'_>) -> Result<Reply> {
     let alias = call.fields.required("alias")?;
     limits::alias(&alias)?;
     limits::alias_is_free(&alias)?;
-    let name = call.fields.required("name")?;
+    let name = named(call)?;
     let version = number(&call.fields.required("version")?)?;
     let team = call.team()?.to_owned();
     let key = version_key(&team, &name, version);
@@ -291,8 +318,8 @@ pub async fn set_alias(call: &Call<'_>) -> Result<Reply> {
         }
     })
     .await?;
-    let event = Event::of(("model_version_alias", "created"), &changed.tags, data);
-    Ok(Reply::empty().noted(target(&team, &name), detail).event(event))
+    let event = Event::of(("model_version_alias", "created"), &changed.model.tags, data);
+    Ok(Reply::empty().noted(changed.target(), detail).event(event))
 }
 
 pub async fn delete_alias(call: &Call<'_>) -> Result<Reply> {
@@ -303,7 +330,7 @@ pub async fn delete_alias(call: &Call<'_>) -> Result<Reply> {
         Ok(())
     })
     .await?;
-    let data = json!({ "name": changed.name, "alias": detail["alias"] });
-    let event = Event::of(("model_version_alias", "deleted"), &changed.tags, data);
-    Ok(Reply::empty().noted(target(call.team()?, &changed.name), detail).event(event))
+    let data = json!({ "name": changed.model.name, "alias": detail["alias"] });
+    let event = Event::of(("model_version_alias", "deleted"), &changed.model.tags, data);
+    Ok(Reply::empty().noted(changed.target(), detail).event(event))
 }

@@ -1,6 +1,6 @@
 //! Runs: making, reading, changing, searching and deleting them.
 
-use super::call::{Call, Reply, Search, listed, random_id, searched_experiments};
+use super::call::{Call, Reply, Restored, Search, listed, random_id, searched_experiments};
 use super::experiments::view;
 use super::run_tags::{NAME_TAG, run_tags};
 use crate::encode;
@@ -148,8 +148,10 @@ async fn stage(call: &Call<'_>, deleted: bool) -> Result<Reply> {
     let (head, experiment) = call.run(&call.fields.run_id()?).await?;
     call.must(Right::Manage, &experiment.team, Some(&head.by))?;
     let target = format!("run {} of experiment {}", head.id, experiment.no);
+    let restored = (!deleted).then(|| Restored::Run(head.id.to_string()));
     call.store.write(RunChange::Stage { run: head, deleted, at: call.now }).await?;
-    Ok(Reply::empty().noted(target, json!({ "team": experiment.team })))
+    let reply = Reply::empty().noted(target, json!({ "team": experiment.team }));
+    Ok(Reply { restored, ..reply })
 }
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// Every team.
-const ALL: &str = "*";
+pub const ALL: &str = "*";
 
 /// An experiment of a team, by its name or its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Named<'a> {
     pub experiment: &'a str,
 }
 
-fn call<'a>(store: &'a dyn Store, actor: &'a dyn Actor, now: i64) -> Call<'a> {
+pub fn call<'a>(store: &'a dyn Store, actor: &'a dyn Actor, now: i64) -> Call<'a> {
     Call { store, actor, fields: Fields::default(), parts: Vec::new(), body: b"", now }
 }
 
@@ -61,25 +61,43 @@ pub async fn set_share(
     Ok((teams.unwrap_or_default(), changed))
 }
 
+/// Refuses to share with a team that does not exist, or with the owner.
+pub fn must_be_other_team(call: &Call<'_>, (what, own): (&str, &str), with: &str) -> Result<()> {
+    if with != ALL && !call.actor.is_team(with) {
+        return Err(Error::absent(format!("Team '{with}' does not exist")));
+    }
+    match with == own {
+        true => Err(Error::invalid(format!("The {what} belongs to team {with} itself"))),
+        false => Ok(()),
+    }
+}
+
+/// Adds a team to those that may read something, up to a limit.
+pub fn put(teams: &mut Vec<String>, with: String, (what, most): (&str, usize)) -> Result<()> {
+    if !teams.contains(&with) {
+        teams.push(with);
+    }
+    match teams.len() > most {
+        true => Err(Error::over_limit(format!("{what} can be shared with {most} teams"))),
+        false => Ok(()),
+    }
+}
+
+/// Removes a team from those that may read something.
+pub fn take(teams: &mut Vec<String>, with: &str, what: &str) -> Result<()> {
+    let before = teams.len();
+    teams.retain(|one| one != with);
+    match teams.len() == before {
+        true => Err(Error::absent(format!("The {what} is not shared with '{with}'"))),
+        false => Ok(()),
+    }
+}
+
 async fn share(call: &Call<'_>, found: &Experiment, team: &str) -> Result<Changed> {
-    if team != ALL && !call.actor.is_team(team) {
-        return Err(Error::absent(format!("Team '{team}' does not exist")));
-    }
-    if team == found.team {
-        return Err(Error::invalid(format!("The experiment belongs to team {team} itself")));
-    }
+    must_be_other_team(call, ("experiment", &found.team), team)?;
     let with = team.to_owned();
     let change = move |there: &mut Experiment, _: &mut DocSet| {
-        if !there.shared_with.contains(&with) {
-            there.shared_with.push(with);
-        }
-        match there.shared_with.len() > limits::SHARES_PER_EXPERIMENT {
-            true => Err(Error::over_limit(format!(
-                "An experiment can be shared with {} teams",
-                limits::SHARES_PER_EXPERIMENT
-            ))),
-            false => Ok(()),
-        }
+        put(&mut there.shared_with, with, ("An experiment", limits::SHARES_PER_EXPERIMENT))
     };
     call.edit_experiment(found, change).await?;
     Ok(Changed { target: target(found), detail: json!({ "team": team }) })
@@ -88,12 +106,7 @@ async fn share(call: &Call<'_>, found: &Experiment, team: &str) -> Result<Change
 async fn unshare(call: &Call<'_>, found: &Experiment, team: &str) -> Result<Changed> {
     let with = team.to_owned();
     let change = move |there: &mut Experiment, _: &mut DocSet| {
-        let before = there.shared_with.len();
-        there.shared_with.retain(|one| *one != with);
-        match there.shared_with.len() == before {
-            true => Err(Error::absent(format!("The experiment is not shared with '{with}'"))),
-            false => Ok(()),
-        }
+        take(&mut there.shared_with, &with, "experiment")
     };
     call.edit_experiment(found, change).await?;
     Ok(Changed { target: target(found), detail: json!({ "team": team }) })

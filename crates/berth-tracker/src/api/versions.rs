@@ -2,11 +2,12 @@
 
 use super::call::{Call, Reply, Search, checked_tags, listed, put_tag};
 use super::registered::{
-    NO_STAGE, absent_model, absent_version, count_newest, find_model, model_key, model_load,
-    names_prompts, number, stage, target, version_key, versions_load, with_aliases,
+    NO_STAGE, Registered, absent_model, absent_version, count_newest, find_model, is_name,
+    model_key, model_load, named, names_prompts, number, sees, stage, target, version_key,
+    versions_load, with_aliases, without_own_team,
 };
 use crate::encode;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::event::Event;
 use crate::grammar::{self, Entity, Field, Op, Things, Value as Wanted};
 use crate::limits;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 
 const PAGE: usize = 10_000;
 const MOST_PAGE: usize = 200_000;
+
 fn one(key: &DocKey) -> Load {
     Load {
         kind: key.kind,
@@ -26,21 +28,32 @@ fn one(key: &DocKey) -> Load {
     }
 }
 
-fn shown(model: &RegisteredModel, version: &ModelVersion) -> Reply {
-    Reply::json(&json!({ "model_version": with_aliases(model, version) }))
+fn shown(of: &Registered, version: &ModelVersion) -> Reply {
+    Reply::json(&json!({ "model_version": with_aliases(&of.model, version) }))
 }
 
-async fn find(call: &Call<'_>, name: &str, version: u64) -> Result<ModelVersion> {
-    let team = call.team_for(Right::Read)?;
-    let found = call.store.docs(one(&version_key(team, name, version))).await?.pop();
-    read(&found.ok_or_else(|| absent_version(name, version))?.1)
+/// A version of a model, with the name of the model as the caller sees it.
+async fn version_of(call: &Call<'_>, of: &Registered, version: u64) -> Result<ModelVersion> {
+    let key = version_key(&of.team, &of.model.name, version);
+    let found = call.store.docs(one(&key)).await?.pop();
+    let name = of.name(call);
+    let (_, doc) = found.ok_or_else(|| absent_version(&name, version))?;
+    Ok(ModelVersion { name, ..read(&doc)? })
 }
 
-async fn asked(call: &Call<'_>) -> Result<(RegisteredModel, ModelVersion)> {
-    let name = call.fields.required("name")?;
+async fn find(call: &Call<'_>, name: &str, version: u64) -> Result<(Registered, ModelVersion)> {
+    let of = find_model(call, name).await.map_err(|error| match error.code {
+        Code::DoesNotExist => absent_version(name, version),
+        _ => error,
+    })?;
+    let found = version_of(call, &of, version).await?;
+    Ok((of, found))
+}
+
+async fn asked(call: &Call<'_>) -> Result<(Registered, ModelVersion)> {
+    let name = named(call)?;
     let version = number(&call.fields.required("version")?)?;
-    let found = find(call, &name, version).await?;
-    Ok((find_model(call, &name).await?, found))
+    find(call, &name, version).await
 }
 
 pub async fn create(call: &Call<'_>) -> Result<Reply> {
@@ -134,8 +147,9 @@ async fn storage(
 
 async fn storage_of_source(call: &Call<'_>, source: &str) -> Result<String> {
     if let Some(rest) = source.strip_prefix("models:/") {
-        let (name, version) = rest.split_once('/').unwrap_or((rest, ""));
-        let from = find(call, name, number(version)?).await?;
+        // The name may begin with a team.
+        let (name, version) = rest.rsplit_once('/').unwrap_or((rest, ""));
+        let (_, from) = find(call, name, number(version)?).await?;
         return Ok(if from.storage.is_empty() { from.source } else { from.storage });
     }
     if let Some(rest) = source.strip_prefix("runs:/") {
@@ -153,24 +167,25 @@ async fn storage_of_source(call: &Call<'_>, source: &str) -> Result<String> {
 }
 
 pub async fn get(call: &Call<'_>) -> Result<Reply> {
-    let (model, version) = asked(call).await?;
-    Ok(shown(&model, &version))
+    let (of, version) = asked(call).await?;
+    Ok(shown(&of, &version))
 }
 
 pub async fn by_alias(call: &Call<'_>) -> Result<Reply> {
-    let name = call.fields.required("name")?;
+    let name = named(call)?;
     let alias = call.fields.required("alias")?;
-    let model = find_model(call, &name).await?;
+    let of = find_model(call, &name).await?;
+    let model = &of.model;
     if alias.eq_ignore_ascii_case("latest") {
         let newest = model.newest.values().max().copied();
         let newest = newest
             .ok_or_else(|| Error::absent(format!("Latest version not found for model {name}.")))?;
-        return Ok(shown(&model, &find(call, &name, newest).await?));
+        return Ok(shown(&of, &version_of(call, &of, newest).await?));
     }
     let version = model.aliases.get(&alias).copied();
     let version = version
         .ok_or_else(|| Error::invalid(format!("Registered model alias {alias} not found.")))?;
-    Ok(shown(&model, &find(call, &name, version).await?))
+    Ok(shown(&of, &version_of(call, &of, version).await?))
 }
 
 pub async fn download_uri(call: &Call<'_>) -> Result<Reply> {
@@ -188,8 +203,10 @@ async fn edit(
     + Send
     + 'static,
 ) -> Result<Reply> {
-    let (model, version) = asked(call).await?;
-    let team = call.team()?.to_owned();
+    let (of, version) = asked(call).await?;
+    of.must_be_own(call)?;
+    let (target, model) = (of.target(), of.model);
+    let team = of.team;
     let by = if right == Right::Manage { &version.by } else { &model.by };
     call.must(right, &team, Some(by))?;
     let (name, number, now) = (model.name.clone(), version.version, call.now);
@@ -231,7 +248,7 @@ async fn edit(
     };
     let body = call.store.edit(DocChange { load, edit: Box::new(edit) }).await?;
     let detail = json!({ "version": number.to_string() });
-    Ok(Reply::bytes(body).noted(target(call.team()?, &model.name), detail))
+    Ok(Reply::bytes(body).noted(target, detail))
 }
 
 pub async fn update(call: &Call<'_>) -> Result<Reply> {
@@ -349,27 +366,43 @@ impl Things for Found {
 }
 
 pub async fn search(call: &Call<'_>) -> Result<Reply> {
-    let search = Search::read(&call.fields, Entity::ModelVersion, PAGE, MOST_PAGE)?;
-    let scope = call.team_for(Right::Read)?.to_owned();
+    let mut search = Search::read(&call.fields, Entity::ModelVersion, PAGE, MOST_PAGE)?;
+    let own = call.team_for(Right::Read)?.to_owned();
+    without_own_team(&mut search.clauses, &own);
     // Most searches name one model.
-    let name = search.clauses.iter().find_map(|of| match (&*of.field.key, of.op, &of.value) {
-        ("name", Op::Eq, Wanted::Text(name)) => Some(name.clone()),
+    let names = search.clauses.iter().filter(|of| is_name(&of.field));
+    let named = names.map(|of| (of.op, &of.value)).find_map(|one| match one {
+        (Op::Eq, Wanted::Text(name)) => Some(name.clone()),
         _ => None,
     });
+    // A model of another team is found by its whole name only.
+    let (scope, name) = match named.as_deref().map(|name| name.split_once('/').ok_or(name)) {
+        Some(Ok((team, name))) => (team.to_owned(), Some(name.to_owned())),
+        Some(Err(name)) => (own, Some(name.to_owned())),
+        None => (own, None),
+    };
     let load = |kind| Load { kind, scope: scope.clone(), name: name.clone(), sub: None };
     let mut models = BTreeMap::new();
-    for (key, doc) in call.store.docs(load(Kind::RegisteredModel)).await? {
-        models.insert(key.name, read::<RegisteredModel>(&doc)?);
+    for (_, doc) in call.store.docs(load(Kind::RegisteredModel)).await? {
+        let model: RegisteredModel = read(&doc)?;
+        if sees(call, &scope, &model) {
+            let of = Registered { team: scope.clone(), model };
+            models.insert(of.model.name.clone(), (of.name(call), of.model));
+        }
+    }
+    if models.is_empty() {
+        return Ok(listed("model_versions", Vec::new(), None));
     }
     let wants_prompts = names_prompts(&search.clauses);
     let mut found = Vec::new();
     for (key, doc) in call.store.docs(load(Kind::ModelVersion)).await? {
-        let shows = |model: &RegisteredModel| wants_prompts || !is_prompt(&model.tags);
+        let Some((shown, model)) = models.get(&key.name) else { continue };
         // A search by name finds prompts, too.
-        if name.is_some() || models.get(&key.name).is_some_and(shows) {
-            found.push(Found(read(&doc)?));
+        if name.is_some() || wants_prompts || !is_prompt(&model.tags) {
+            found.push(Found(ModelVersion { name: shown.clone(), ..read(&doc)? }));
         }
     }
+    let models: BTreeMap<String, RegisteredModel> = models.into_values().collect();
     let order = |a: &Found, b: &Found| {
         let by_name = || a.0.name.cmp(&b.0.name).then(b.0.version.cmp(&a.0.version));
         grammar::sort_by(a, b, &search.orders).then_with(by_name)

@@ -32,7 +32,7 @@ pub struct Set {
     #[arg(value_name = "QUEUE", add = complete::queues())]
     queue: String,
     /// Dollars, such as 5000
-    #[arg(value_name = "LIMIT")]
+    #[arg(value_name = "LIMIT", value_parser = dollars, allow_negative_numbers = true)]
     limit: Micros,
     /// The period of the budget
     #[arg(long, value_enum, default_value = "month")]
@@ -63,6 +63,16 @@ enum Action {
     LowerPriority,
     /// Checkpoint and stop running jobs
     Pause,
+}
+
+/// A dash before the amount would otherwise be read as a flag.
+fn dollars(text: &str) -> Result<Micros, BadValue> {
+    match text.parse::<Micros>() {
+        Ok(limit) if limit.0 >= 0 && !text.starts_with('-') => Ok(limit),
+        _ => Err(BadValue::new(
+            "expected dollars from 0 on, such as 5000; `berth budget rm QUEUE` removes a budget",
+        )),
+    }
 }
 
 /// Thousandths of the whole.
@@ -200,6 +210,13 @@ mod tests {
             "nlp $45,000.00 month $31,420.00 69% $13,580.00 $47,900.00 lower-priority 80%,100% \
              2026-12-01 00:00"
         );
+    }
+
+    #[test]
+    fn a_budget_is_not_negative() {
+        assert_eq!(dollars("12.50"), Ok(Micros(12_500_000)));
+        let said = dollars("-5").unwrap_err().to_string();
+        assert!(said.contains("berth budget rm QUEUE"), "{said}");
     }
 
     #[test]

@@ -99,8 +99,11 @@ async fn tracked(client: &Client, team: &str, (method, path, list): (Method, &st
     let (mut count, mut fields) = (0, json!({ "max_results": 1000 }));
     let path = format!("2.0/mlflow/{path}");
     let place = format!("mlflow-artifacts:/{team}/");
-    let is_own =
-        |one: &&Value| one["artifact_location"].as_str().is_none_or(|at| at.starts_with(&place));
+    // Lists contain what other teams share: experiments at another place, models as `TEAM/NAME`.
+    let is_own = |one: &&Value| match one["artifact_location"].as_str() {
+        Some(at) => at.starts_with(&place),
+        None => one["name"].as_str().is_none_or(|name| !name.contains('/')),
+    };
     while let Ok(page) = client.tracked((method, &path), &fields, Some(team)).await {
         count += page[list].as_array().map_or(0, |all| all.iter().filter(is_own).count());
         match page["next_page_token"].as_str() {

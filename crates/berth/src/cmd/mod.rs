@@ -213,7 +213,7 @@ pub enum ClientCommand {
     /// Push data, name versions of it, compare and fetch them
     #[command(subcommand, arg_required_else_help = true)]
     Data(data::Data),
-    /// Show and limit what artifacts and data of teams take
+    /// Show and limit what artifacts, data and code of teams take
     #[command(subcommand, arg_required_else_help = true)]
     Storage(storage::Storage),
     /// Save, show and delete templates of job files

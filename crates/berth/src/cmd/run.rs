@@ -10,12 +10,17 @@ use crate::context::{Context, read_file, someone_is_there};
 use crate::fail::{BadValue, Exit, Failure, Result};
 use crate::prompt;
 use crate::show::{self, Format, Page};
-use berth_api::Problem;
 use berth_api::client::Error;
 use berth_api::wire::{JobSubmitted, SubmitQuery, Warning};
+use berth_api::{Code, Problem};
 use berth_file::job::{self, JobFile, JobKind, Parsed};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the server has to say what else is wrong with a file that has mistakes.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is to be run: a file, a template, flags, in this order laid over each other.
 #[derive(Args, Debug)]
@@ -90,7 +95,7 @@ impl JobArgs {
     async fn draft(&self, context: &Context, export: Option<&Export>) -> Result<Draft> {
         let template = self.template()?;
         let parsed = match &self.file {
-            Some(path) => Some((path.clone(), read(path)?)),
+            Some(path) => Some((path.clone(), self.read(context, path).await?)),
             None => None,
         };
         let base = parsed.as_ref().map(|(_, parsed)| parsed.file.clone()).unwrap_or_default();
@@ -101,7 +106,14 @@ impl JobArgs {
         };
         // A notebook has a command of its own.
         let is_notebook = file.kind.or(under.kind) == Some(JobKind::Notebook);
-        if file.run.is_none() && under.run.is_none() && file.model.is_none() && !is_notebook {
+        // The server says what else is wrong with a file.
+        let has_file = self.file.is_some();
+        if file.run.is_none()
+            && under.run.is_none()
+            && file.model.is_none()
+            && !is_notebook
+            && !has_file
+        {
             return Err(Failure::usage("there is nothing to run").next(
                 "Put the command after `--`, such as `berth run -g 1 -- python train.py`, or name \
                  a job file with -f.",
@@ -127,23 +139,52 @@ impl JobArgs {
     }
 }
 
-/// A mistake is shown at its place in the file.
-fn read(path: &Path) -> Result<Parsed> {
-    let text = read_file(path)?;
-    job::read(&text).map_err(|mistakes| {
+impl JobArgs {
+    /// Reads the file. All that is wrong with it is shown at its place, also what only the server knows.
+    async fn read(&self, context: &Context, path: &Path) -> Result<Parsed> {
+        let (parsed, mistakes) = job::read_partly(&read_file(path)?);
+        let Some(mistakes) = mistakes else { return Ok(parsed) };
         let mut problem = Problem::of_mistakes(&mistakes);
-        let lines = mistakes.0.iter().map(|mistake| {
-            format!(
-                "{}:{}:{}: {}",
-                path.display(),
-                mistake.at.line,
-                mistake.at.column,
-                mistake.message
-            )
-        });
-        problem.detail = lines.collect::<Vec<_>>().join("\n       ");
-        problem.into()
-    })
+        let file = parsed.file.clone().merge(&self.keys.0);
+        let query =
+            SubmitQuery { template: self.templates.first().cloned(), ..SubmitQuery::default() };
+        // Without an answer, what is known here is enough.
+        let file = job::write(&file);
+        let planned = async { context.client().ok()?.plan(&file, &query).await.err() };
+        if let Ok(Some(Error::Problem(more))) = timeout(PATIENCE, planned).await
+            && more.known_code() == Some(Code::JobRefused)
+        {
+            let more = more.errors.into_iter().filter(|error| !mistakes.concern(&error.path));
+            problem.errors.extend(more);
+        }
+        place(&mut problem, Some((path, &parsed)));
+        Err(problem.into())
+    }
+}
+
+/// Shows each mistake at its place in the file that the user wrote, in the order of the file.
+fn place(problem: &mut Problem, file: Option<(&Path, &Parsed)>) {
+    for error in &mut problem.errors {
+        let at = file.and_then(|(_, parsed)| parsed.at(&error.path));
+        if let Some(at) = at {
+            (error.line, error.column) = (Some(at.line), Some(at.column));
+        }
+    }
+    problem.errors.sort_by_key(|error| error.line.unwrap_or(usize::MAX));
+    let lines = problem.errors.iter().map(|error| {
+        let key = format!("`{}`", error.path);
+        let message = match error.path.is_empty() || error.message.contains(&key) {
+            true => error.message.clone(),
+            false => format!("{key}: {}", error.message),
+        };
+        match (file, error.line, error.column) {
+            (Some((path, _)), Some(line), Some(column)) => {
+                format!("{}:{line}:{column}: {message}", path.display())
+            }
+            _ => message,
+        }
+    });
+    problem.detail = lines.collect::<Vec<_>>().join("\n       ");
 }
 
 fn read_template(text: &str) -> Result<JobFile> {
@@ -202,6 +243,13 @@ impl Draft {
     fn located(&self, error: Error) -> Failure {
         let Error::Problem(mut problem) = error else { return error.into() };
         let file = self.parsed.as_ref();
+        if problem.errors.len() > 1 {
+            for error in &mut problem.errors {
+                (error.line, error.column) = (None, None);
+            }
+            place(&mut problem, file.map(|(path, parsed)| (path.as_path(), parsed)));
+            return Failure::from(*problem);
+        }
         for mistake in &mut problem.errors {
             let at = file.and_then(|(path, parsed)| Some((path, parsed.at(&mistake.path)?)));
             (mistake.line, mistake.column) =

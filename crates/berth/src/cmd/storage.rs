@@ -1,4 +1,4 @@
-//! `berth storage`: what artifacts and data of teams take.
+//! `berth storage`: what artifacts, data and code of teams take.
 
 use crate::complete;
 use crate::context::Context;
@@ -19,7 +19,7 @@ pub enum Storage {
     Quota {
         #[arg(value_name = "TEAM", add = complete::teams())]
         team: String,
-        /// Such as 5TB; `default` is what every team may keep
+        /// Such as 5TiB; `default` is what every team may keep
         #[arg(value_name = "SIZE")]
         size: String,
     },
@@ -39,7 +39,7 @@ pub async fn run(context: &Context, args: &Storage) -> Result<()> {
                     let parsed = size.parse::<Bytes>().ok();
                     let parsed = parsed.and_then(|size| u64::try_from(size.0).ok());
                     Some(parsed.ok_or_else(|| {
-                        Failure::usage(format!("found `{size}`, expected a size such as 5TB"))
+                        Failure::usage(format!("found `{size}`, expected a size such as 5TiB"))
                     })?)
                 }
             };

@@ -1,5 +1,6 @@
 //! `berth experiments` and `berth models`: clients of the same routes as MLflow's.
 
+use super::identity;
 use super::returns;
 use super::tracker::{Tracker, text, time};
 use super::webhooks;
@@ -9,7 +10,7 @@ use crate::fail::{Exit, Failure, Result};
 use crate::prompt;
 use crate::show::{Look, Page, Table};
 use berth_api::routes::Method;
-use berth_api::wire::ExperimentShares;
+use berth_api::wire::{ExperimentShares, ModelShares};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -87,12 +88,24 @@ pub struct ShareArgs {
     team: Option<String>,
 }
 
+#[derive(Args, Debug)]
+pub struct ShareModelArgs {
+    #[arg(value_name = "MODEL")]
+    model: String,
+    /// The team that may read it; `*` is every team
+    #[arg(long, value_name = "TEAM", required = true, add = complete::teams())]
+    with: String,
+    /// The team of the model (your default team)
+    #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+    team: Option<String>,
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Models {
     /// List, add, test and remove webhooks, which get messages about models; for leads of a team
     #[command(subcommand)]
     Webhook(webhooks::Webhook),
-    /// List registered models of a team
+    /// List registered models of a team, and those that are shared with it
     List {
         /// Which ones, such as "name LIKE 'chat%'"
         #[arg(long, value_name = "FILTER")]
@@ -101,8 +114,21 @@ pub enum Models {
         #[arg(short, long, value_name = "TEAM", add = complete::teams())]
         team: Option<String>,
     },
+    /// Let another team read a model and its versions
+    Share(ShareModelArgs),
+    /// Take that right away again
+    Unshare(ShareModelArgs),
+    /// List the teams that a model is shared with
+    Shares {
+        #[arg(value_name = "MODEL")]
+        model: String,
+        /// The team of the model (your default team)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
     /// List the versions of a model
     Versions {
+        /// A name; `TEAM/NAME` is a model that another team shares
         #[arg(value_name = "MODEL")]
         model: String,
         /// The team (your default team)
@@ -144,11 +170,7 @@ pub async fn experiments(context: &Context, args: &Experiments) -> Result<()> {
         ExperimentsCommand::Shares { experiment, team } => {
             let (team, id) = place(context, experiment, team.as_deref()).await?;
             let found = context.client()?.experiment_shares(&team, &id).await?;
-            let table = |of: &ExperimentShares, look: &Look| {
-                let mut table = Table::new(&["TEAM"]);
-                of.teams.iter().for_each(|team| table.row(vec![team.clone().into()]));
-                table.or(look, "Not shared.")
-            };
+            let table = |of: &ExperimentShares, look: &Look| list_shares(&of.teams, look);
             context.show(&Page::new(found, table, |of: &ExperimentShares| of.teams.clone()))
         }
         ExperimentsCommand::Restore { experiment, team } => {
@@ -186,6 +208,12 @@ async fn place(
     place.map(|(team, id)| (team.to_owned(), id.to_owned())).ok_or_else(odd)
 }
 
+fn list_shares(teams: &[String], look: &Look) -> String {
+    let mut table = Table::new(&["TEAM"]);
+    teams.iter().for_each(|team| table.row(vec![team.clone().into()]));
+    table.or(look, "Not shared.")
+}
+
 async fn share(context: &Context, args: &ShareArgs, shared: bool) -> Result<()> {
     let ShareArgs { experiment, with, team } = args;
     let (team, id) = place(context, experiment, team.as_deref()).await?;
@@ -194,14 +222,34 @@ async fn share(context: &Context, args: &ShareArgs, shared: bool) -> Result<()> 
         true => client.share_experiment(&team, &id, with).await.map(|_| "may read")?,
         false => client.unshare_experiment(&team, &id, with).await.map(|_| "may not read")?,
     };
-    let whom = if with == "*" { "every team".to_owned() } else { format!("team {with}") };
-    context.gone(experiment, &format!("{} {may} experiment {experiment}", capital(&whom)))
+    context.gone(experiment, &format!("{} {may} experiment {experiment}", whom(with)))
 }
 
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-    first + chars.as_str()
+/// The team of a registered model, without the name of the model: `TEAM/NAME` names both.
+async fn team_of<'a>(
+    context: &Context,
+    model: &'a str,
+    team: Option<&str>,
+) -> Result<(String, &'a str)> {
+    match model.split_once('/') {
+        Some((of, name)) => Ok((of.to_owned(), name)),
+        None => Ok((identity::team_of(context, team).await?, model)),
+    }
+}
+
+async fn share_model(context: &Context, args: &ShareModelArgs, shared: bool) -> Result<()> {
+    let ShareModelArgs { model, with, team } = args;
+    let (team, name) = team_of(context, model, team.as_deref()).await?;
+    let client = context.client()?;
+    let may = match shared {
+        true => client.share_model(&team, name, with).await.map(|_| "may read")?,
+        false => client.unshare_model(&team, name, with).await.map(|_| "may not read")?,
+    };
+    context.gone(model, &format!("{} {may} model {team}/{name}", whom(with)))
+}
+
+fn whom(with: &str) -> String {
+    if with == "*" { "Every team".to_owned() } else { format!("Team {with}") }
 }
 
 fn list_experiments(all: &[Value], look: &Look) -> String {
@@ -227,6 +275,14 @@ pub async fn models(context: &Context, args: &Models) -> Result<()> {
             let found = tracker.all(route, json!({ "filter": filter }), usize::MAX).await?;
             let names = |all: &Vec<Value>| all.iter().map(|one| text(&one["name"])).collect();
             context.show(&Page::new(found, |all, look| list_models(all, look), names))
+        }
+        Models::Share(args) => share_model(context, args, true).await,
+        Models::Unshare(args) => share_model(context, args, false).await,
+        Models::Shares { model, team } => {
+            let (team, name) = team_of(context, model, team.as_deref()).await?;
+            let found = context.client()?.model_shares(&team, name).await?;
+            let table = |of: &ModelShares, look: &Look| list_shares(&of.teams, look);
+            context.show(&Page::new(found, table, |of: &ModelShares| of.teams.clone()))
         }
         Models::Versions { model, team } => {
             let tracker = Tracker::new(context, team.as_deref());

@@ -188,6 +188,8 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
         "jobs.image=train:1",
         "jobs.checkpoints=shared",
         "jobs.codeClaim=snapshots",
+        "jobs.nodeData.path=/var/lib/berth-data",
+        "jobs.nodeData.size=2TB",
         "jobs.namespaces.nlp=research",
         "jobs.teams=true",
         "figures.every=1m",
@@ -212,10 +214,15 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
     let image = image.as_str().expect("an image");
     assert!(args.contains(&format!("\"--fetch-image={image}\"")), "{args}");
+    assert!(
+        args.contains("\"--node-data=/var/lib/berth-data\",\"--node-data-size=2TB\""),
+        "{args}"
+    );
     assert!(args.contains("\"--fetch-url=https://berth.berth.svc:7117\""), "{args}");
     let mounts = &deployment["spec"]["template"]["spec"]["containers"][0]["volumeMounts"];
-    let code = mounts.as_array().expect("a list").iter().find(|one| one["name"] == "code");
-    assert_eq!(code.expect("a volume for code")["mountPath"], "/var/lib/berth/code");
+    let claim = mounts.as_array().expect("a list").iter().filter(|one| one["name"] == "code");
+    let places: Vec<_> = claim.map(|one| one["mountPath"].as_str().expect("a path")).collect();
+    assert_eq!(places, ["/var/lib/berth/code", "/var/lib/berth/blobs"]);
     // The server finds the agent by its label and the name of its port.
     let agent = get(&cluster, "daemonset", "berth-node-agent")["spec"]["template"].clone();
     assert_eq!(agent["metadata"]["labels"]["app.kubernetes.io/name"], "berth-node-agent");

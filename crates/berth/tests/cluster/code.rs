@@ -174,7 +174,7 @@ fn a_pod_that_cannot_fetch_its_code_fails_its_job_and_says_why() {
     let berth = berth(&cluster);
     let mut machine = Machine::new(&cluster, "a");
     let job = run(&berth, &["--hold", "--name", "gone", "--code", ".", "--", "bash", "train.sh"]);
-    fs::remove_dir_all(berth.home.path().join("code/default")).unwrap();
+    fs::remove_dir_all(berth.home.path().join("blobs/sha256")).unwrap();
     berth.run_ok(&["resume", &job]);
     let pod = pod_of(&cluster, &job);
     machine.until("it fails", || state(&berth, &job) == "failed");
@@ -184,4 +184,47 @@ fn a_pod_that_cannot_fetch_its_code_fails_its_job_and_says_why() {
     assert!(why.replace(['\n', ' '], "").contains(&expect.replace(' ', "")), "{why}");
     machine
         .until("its pod is gone", || cluster.find(&["pod", "-n", NAMESPACE, name(&pod)]).is_none());
+}
+
+#[test]
+fn a_node_keeps_the_data_of_a_pod_and_the_next_pod_there_fetches_nothing() {
+    let cluster = scene();
+    let mut berth = berth(&cluster);
+    berth.stop();
+    let (config, url) = (cluster.kubeconfig(ADMIN).display().to_string(), berth.url.clone());
+    let image = ["--image", "none", "--fetch-image", "registry.example/berth:1"];
+    let kept = ["--node-data", "/var/lib/berth-data", "--node-data-size", "1GB"];
+    let flags = ["--kubeconfig", &config, "--fetch-url", &url];
+    berth.start_again_with(&[&flags[..], &image, &kept].concat());
+    let mut machine = Machine::new(&cluster, "a");
+    let out = tempfile::tempdir().unwrap();
+    write(berth.work.path(), "corpus/a.txt", "alpha");
+    berth.run_ok(&["data", "push", "corpus", "c4@v1"]);
+    let variable_out = format!("OUT={}", out.path().display());
+    let submit = |name: &str, more: &[&str]| {
+        let data = ["--data", "/data=dvc:c4@v1", "-e", "FILE=/data/a.txt", "-e", &variable_out];
+        let copy = format!("cp \"$FILE\" \"$OUT/{name}\"");
+        let command = ["--", "bash", "-c", &copy];
+        run(&berth, &[&["--name", name][..], &data, more, &command].concat())
+    };
+    let first = submit("first", &[]);
+    let pod = pod_of(&cluster, &first);
+    let folder = json!({ "path": "/var/lib/berth-data", "type": "DirectoryOrCreate" });
+    let volumes = pod["spec"]["volumes"].as_array().unwrap();
+    assert!(volumes.contains(&json!({ "name": "data", "hostPath": folder })), "{volumes:?}");
+    machine.until("the first is done", || state(&berth, &first) == "done");
+    assert_eq!(fs::read_to_string(out.path().join("first")).unwrap(), "alpha");
+    let trees = machine.host("/var/lib/berth-data/trees/default");
+    assert_eq!(fs::read_dir(&trees).unwrap().count(), 2, "a version and its mark");
+
+    // The server has no bytes any more, so only the node can give them.
+    fs::remove_dir_all(berth.home.path().join("blobs/sha256")).unwrap();
+    let second = submit("second", &[]);
+    machine.until("the second is done", || state(&berth, &second) == "done");
+    assert_eq!(fs::read_to_string(out.path().join("second")).unwrap(), "alpha");
+
+    let held = submit("held", &["--hold"]);
+    let why = berth.run_ok(&["why", &held]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expect = "among equal places it prefers nodes with its data: a has 5 B of its data";
+    assert!(why.contains(expect), "{why}");
 }

@@ -49,6 +49,16 @@ impl<'a> Machine<'a> {
         self.folder.path().join(format!("{}.log", uid(pod)))
     }
 
+    /// A folder of the node.
+    pub fn host(&self, path: &str) -> PathBuf {
+        self.folder.path().join("host").join(path.trim_start_matches('/'))
+    }
+
+    /// The file of what that container leaves for the status of its pod.
+    fn last_words(&self, pod: &Value) -> PathBuf {
+        self.folder.path().join(format!("{}.last", uid(pod)))
+    }
+
     /// What a claim holds.
     pub fn claim(&self, name: &str) -> PathBuf {
         self.folder.path().join("claims").join(name)
@@ -69,7 +79,10 @@ impl<'a> Machine<'a> {
                     let goes_on = run.is_first && status.success();
                     run.is_over = !goes_on;
                     match run.is_first {
-                        true if goes_on => self.start(pod, &pod["spec"]["containers"][0], false),
+                        true if goes_on => {
+                            self.done_first(pod);
+                            self.start(pod, &pod["spec"]["containers"][0], false);
+                        }
                         true => self.failed_first(pod, status),
                         false => self.over(pod, status),
                     }
@@ -84,12 +97,24 @@ impl<'a> Machine<'a> {
     }
 
     fn start(&mut self, pod: &Value, container: &Value, is_first: bool) {
-        let folders = self.folders(pod);
+        let folders = self.folders(pod, container);
         let Some(variables) = self.variables(pod, container) else { return };
         let program = is_first.then(|| env!("CARGO_BIN_EXE_berth").to_owned());
         let words = program.into_iter().chain(strings(&container["command"]));
         let words = words.chain(strings(&container["args"]));
-        let mut words = words.map(|word| on_this_machine(&folders, &word).unwrap_or(word));
+        let words = words.map(|word| {
+            // The folder of a version of data comes after its name.
+            let named = word.rsplit_once('=').filter(|_| is_first);
+            let named = named.and_then(|(name, path)| {
+                Some(format!("{name}={}", on_this_machine(&folders, path)?))
+            });
+            named.or_else(|| on_this_machine(&folders, &word)).unwrap_or(word)
+        });
+        let mut words: Vec<String> = words.collect();
+        if words.iter().any(|word| word == "--cache") {
+            words.extend(["--last-words".to_owned(), self.last_words(pod).display().to_string()]);
+        }
+        let mut words = words.into_iter();
         let mut command = Command::new(words.next().expect("a program"));
         // Nobody else is in a container, and a signal to all there is reaches nobody else.
         command.args(words).process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
@@ -133,15 +158,19 @@ impl<'a> Machine<'a> {
         container["env"].as_array().into_iter().flatten().map(one).collect()
     }
 
-    /// Where the volumes of a pod are: each path in it, longest first, and the folder here.
-    fn folders(&self, pod: &Value) -> Vec<(String, PathBuf)> {
+    /// Where the volumes of a container are: each path in it, longest first, and the folder here.
+    fn folders(&self, pod: &Value, container: &Value) -> Vec<(String, PathBuf)> {
         let volumes = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
-        let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array();
+        let mounts = container["volumeMounts"].as_array();
         let folder = |mount: &Value| {
             let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
-            let folder = match volume["persistentVolumeClaim"]["claimName"].as_str() {
-                Some(claim) => self.claim(claim),
-                None => self.folder.path().join(uid(pod)).join(mount["name"].as_str().unwrap()),
+            let claim = volume["persistentVolumeClaim"]["claimName"].as_str();
+            let folder = match (claim, volume["hostPath"]["path"].as_str()) {
+                (Some(claim), _) => self.claim(claim),
+                (None, Some(path)) => self.host(path),
+                (None, None) => {
+                    self.folder.path().join(uid(pod)).join(mount["name"].as_str().unwrap())
+                }
             };
             let folder = folder.join(mount["subPath"].as_str().unwrap_or_default());
             std::fs::create_dir_all(&folder).unwrap();
@@ -162,6 +191,17 @@ impl<'a> Machine<'a> {
         });
         let phase = if status.success() { "Succeeded" } else { "Failed" };
         self.say(pod, &json!({ "phase": phase, "containerStatuses": [container] }));
+    }
+
+    /// The container before the others has done its work.
+    fn done_first(&self, pod: &Value) {
+        let said = std::fs::read_to_string(self.last_words(pod)).unwrap_or_default();
+        let ended = json!({ "exitCode": 0, "reason": "Completed", "message": said });
+        let first = json!([{
+            "name": pod["spec"]["initContainers"][0]["name"], "image": "none", "imageID": "",
+            "ready": true, "restartCount": 0, "state": { "terminated": ended },
+        }]);
+        self.say(pod, &json!({ "phase": "Pending", "initContainerStatuses": first }));
     }
 
     fn failed_first(&self, pod: &Value, status: ExitStatus) {

@@ -26,6 +26,7 @@ mod lineage;
 mod logs;
 mod lost;
 mod matrix;
+mod model_shares;
 mod notify;
 pub mod people;
 mod pressure;

@@ -8,7 +8,7 @@ import { Button, Confirm, Cut, Menu, Note, toast } from "@/design";
 import { changeExperiment, type ExperimentChange } from "./changes";
 import { NameDialog } from "./NameDialog";
 
-/** Beside its name. */
+/** The team and the note of the experiment, beside its name. */
 export function About({ experiment, team }: { experiment: Experiment; team: string | undefined }) {
   const note = record(experiment.tags)["mlflow.note.content"];
   return (
@@ -20,7 +20,7 @@ export function About({ experiment, team }: { experiment: Experiment; team: stri
   );
 }
 
-/** What can be done with an experiment. */
+/** The actions on an experiment. */
 export function Actions({
   experiment,
   name,
@@ -40,11 +40,11 @@ export function Actions({
     "runs",
   );
   const isDefault = name === "Default";
-  const fixed = isDefault ? "The default experiment of a team stays as it is." : undefined;
+  const fixed = isDefault ? "A team cannot rename or delete its default experiment." : undefined;
   const restore = async () => {
     try {
       await change.mutateAsync({ do: "restore", id });
-      toast("The experiment is back, with its runs");
+      toast("Restored the experiment and its runs");
     } catch (e) {
       toast(`Not restored: ${asApiError(e).message}`, { tone: "bad" });
     }
@@ -87,7 +87,7 @@ export function Actions({
             {
               label: "Name",
               value: name,
-              hint: "Scripts that name it in set_experiment make a new one under the old name.",
+              hint: "A script that calls set_experiment with the old name creates a new experiment.",
             },
           ]}
           verb="Rename"
@@ -102,7 +102,8 @@ export function Actions({
         verb="Delete the experiment"
         onConfirm={() => change.mutateAsync({ do: "delete", id })}
       >
-        It can be restored until the server removes it for good. Its name stays taken.
+        You can restore it until the server removes it for good. Until then, no other experiment can
+        have its name.
       </Confirm>
     </>
   );

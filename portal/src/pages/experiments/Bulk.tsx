@@ -9,7 +9,7 @@ import { changeRuns } from "./changes";
 import type { Row } from "./model/row";
 import type { RunsView } from "./search";
 
-/** What can be done with the selected runs. */
+/** The actions on the selected runs. */
 export function Bulk({
   rows,
   team,
@@ -81,7 +81,7 @@ export function Bulk({
           onDone();
         }}
       >
-        Deleted runs are hidden. They can be restored until the server removes them for good.
+        Lists omit deleted runs. You can restore them until the server removes them for good.
       </Confirm>
     </>
   );

@@ -8,7 +8,7 @@ import { MOST_COMPARED, type ViewProps } from "./view";
 
 const KINDS: readonly Kind[] = ["params", "metrics", "tags", "attributes"];
 
-/** What differs between two or more runs. */
+/** The differences between two or more runs. */
 export default function CompareView({ chosen, search, set }: ViewProps) {
   const runs = chosen.slice(0, MOST_COMPARED);
   const lines = useMemo(() => diff(runs), [runs.map((r) => r.id).join(), chosen]);
@@ -16,9 +16,9 @@ export default function CompareView({ chosen, search, set }: ViewProps) {
   if (runs.length < 2)
     return (
       <Hint>
-        Select two or more runs in the table: what differs between them stands here.{" "}
+        Select two or more runs in the table to compare them.{" "}
         <Button size="sm" onClick={() => set({ view: undefined })}>
-          To the table
+          Open the table
         </Button>
       </Hint>
     );
@@ -64,7 +64,7 @@ export default function CompareView({ chosen, search, set }: ViewProps) {
                       size="sm"
                       onClick={() => set({ runs: search.runs?.filter((id) => id !== run.id) })}
                     >
-                      Leave out
+                      Remove
                     </Button>
                   </div>
                 </th>
@@ -96,7 +96,7 @@ export default function CompareView({ chosen, search, set }: ViewProps) {
             {shown.length === 0 && (
               <tr>
                 <td colSpan={runs.length + 1} className="px-3 py-6 text-center text-muted">
-                  Nothing differs: params, metrics and tags are the same.
+                  These runs have the same params, metrics and tags.
                 </td>
               </tr>
             )}

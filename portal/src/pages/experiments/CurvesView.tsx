@@ -15,7 +15,7 @@ import { type RunsSearch, X_AXES, type XAxis } from "./search";
 import { MOST_CHOSEN, type ViewProps } from "./view";
 
 const MOST_METRICS = 12;
-/** Without a selection so many of the table are drawn. */
+/** The number of runs that the page draws without a selection. */
 const USUAL = 20;
 const AXES: Record<XAxis, string> = { step: "Step", time: "Time", cost: "Cost" };
 
@@ -37,7 +37,7 @@ export default function CurvesView({ rows, chosen, search, set, open }: ViewProp
       about={
         chosen.length > 0
           ? `${plural(drawn.length, "selected run")}`
-          : `The first ${drawn.length} of the table. Select others there, up to ${MOST_CHOSEN}.`
+          : `The first ${drawn.length} runs of the table. To draw others, select up to ${MOST_CHOSEN} there.`
       }
     />
   );
@@ -45,7 +45,7 @@ export default function CurvesView({ rows, chosen, search, set, open }: ViewProp
 
 type Shown = Pick<RunsSearch, "metrics" | "x" | "log" | "smooth">;
 
-/** A chart per metric. The run's own page has the same with one run. */
+/** One chart for each metric. The page of a run shows it for that run. */
 export function MetricCurves({
   drawn,
   names,
@@ -91,7 +91,7 @@ export function MetricCurves({
           reset={() => set({ metrics: undefined })}
         />
         <Segmented
-          label="What the axis counts"
+          label="Horizontal axis"
           options={X_AXES.map((value) => ({ value, label: AXES[value] }))}
           value={x}
           onChange={(to) => set({ x: to === "step" ? undefined : to })}

@@ -5,7 +5,7 @@ import { Button, Input, Popover } from "@/design";
 import { errorAt, errorText, filterOf, quoted } from "./model/filter";
 import type { Names } from "./model/row";
 
-/** One field for MLflow's grammar. It applies at Enter: half a filter is always an error. */
+/** A filter in MLflow's grammar. Enter applies it, because an unfinished filter is an error. */
 export function FilterField({
   value,
   onChange,
@@ -95,7 +95,7 @@ export function FilterField({
   );
 }
 
-/** The filter, with what is wrong in it underlined. */
+/** The filter with its error underlined. */
 function Marked({ filter, message }: { filter: string; message: string }) {
   const where = errorAt(filter, message);
   if (!where) return null;
@@ -125,8 +125,8 @@ function Help({ names, onPick }: { names: Names; onPick: (clause: string) => voi
   return (
     <div className="flex flex-col gap-2 p-3">
       <p className="text-muted">
-        Comparisons joined by AND: metrics with numbers, params and tags with texts in quotes. A
-        comparison with a metric uses its newest value. One word alone is looked for in names.
+        Join comparisons with AND. Compare metrics with numbers, and params and tags with texts in
+        quotes. Berth compares the newest value of a metric. A single word searches the names.
       </p>
       <ul className="flex flex-col">
         {examples.map((example) => (
@@ -142,13 +142,13 @@ function Help({ names, onPick }: { names: Names; onPick: (clause: string) => voi
         ))}
       </ul>
       <p className="text-12 text-muted">
-        Keys with spaces or slashes go into `backticks`. Press Enter to apply.
+        Put keys with spaces or slashes in `backticks`. Press Enter to apply the filter.
       </p>
     </div>
   );
 }
 
-/** Words for a chart that has nothing to draw. */
+/** A sentence in place of an empty chart. */
 export function Hint({ children }: { children: ReactNode }) {
   return <p className="px-4 py-10 text-center text-muted">{children}</p>;
 }

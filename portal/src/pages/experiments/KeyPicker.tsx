@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { Button, Checkbox, Input, Popover } from "@/design";
 import { labelOf, type Names } from "./model/row";
 
-/** Keys that can be chosen, in groups. */
+/** A group of keys to choose from. */
 export interface KeyGroup {
   label: string;
   keys: readonly string[];
@@ -18,10 +18,10 @@ export function groupsOf(names: Names, attributes: readonly string[] = []): KeyG
   ].filter((g) => g.keys.length > 0);
 }
 
-/** Shown at once; typing finds the others. */
+/** The number of keys that the list shows. Typing finds the others. */
 const SHOWN = 60;
 
-/** Several of hundreds of params, metrics and tags. */
+/** Chooses some of hundreds of params, metrics and tags. */
 export function KeyPicker({
   label,
   icon,
@@ -37,7 +37,7 @@ export function KeyPicker({
   value: readonly string[];
   most: number;
   onChange: (keys: string[]) => void;
-  /** Back to what is shown without a choice. */
+  /** Returns to the default keys. */
   reset?: (() => void) | undefined;
 }) {
   return (
@@ -71,7 +71,7 @@ function List({
       words.every((w) => `${key} ${labelOf(key)}`.toLowerCase().includes(w));
     return groups.map((g) => {
       const keys = g.keys.filter(fits);
-      // What is chosen stands first, so that it can be seen and taken away.
+      // The chosen keys come first, so that the user sees them and can remove them.
       const on = keys.filter((k) => value.includes(k));
       const rest = keys.filter((k) => !value.includes(k));
       return { ...g, keys: [...on, ...rest].slice(0, SHOWN), more: keys.length > SHOWN };
@@ -112,13 +112,13 @@ function List({
             ),
         )}
         {found.every((g) => g.keys.length === 0) && (
-          <p className="px-1 py-2 text-muted">Nothing by that name.</p>
+          <p className="px-1 py-2 text-muted">No key has this name.</p>
         )}
       </div>
       <div className="flex items-center gap-2">
         {reset && (
           <Button look="quiet" size="sm" onClick={reset}>
-            As at first
+            Reset
           </Button>
         )}
         <span className="ml-auto text-12 text-muted" role="status">

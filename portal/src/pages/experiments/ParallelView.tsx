@@ -21,7 +21,7 @@ import type { ViewProps } from "./view";
 const MOST_AXES = 12;
 const MOST_MARKED = 100;
 
-/** Which params lead to which metrics: one line per run. */
+/** Params and metrics as parallel axes, with one line for each run. */
 export default function ParallelView({ rows, chosen, search, set, open }: ViewProps) {
   const names = useMemo(() => namesOf(rows), [rows]);
   const drawn = chosen.length > 1 ? chosen : rows;
@@ -80,7 +80,7 @@ export default function ParallelView({ rows, chosen, search, set, open }: ViewPr
         <span role="status" className="text-12 text-muted">
           {brushed
             ? `${count(left)} of ${count(drawn.length)} runs are within the ranges`
-            : `${count(drawn.length)} runs. Drag along an axis to keep a range.`}
+            : `${count(drawn.length)} runs. Drag along an axis to select a range.`}
         </span>
         {brushed && (
           <>
@@ -134,7 +134,7 @@ export default function ParallelView({ rows, chosen, search, set, open }: ViewPr
   );
 }
 
-/** The name of an axis; behind it what dragging does, for those who do not drag. */
+/** The name of an axis. Its menu does by keyboard what dragging does. */
 function Head({
   axis,
   ranges,
@@ -177,10 +177,10 @@ function Head({
       />
       <div className="flex flex-wrap gap-1 border-line border-t p-2">
         <Button size="sm" look="quiet" onClick={() => onMove(-1)}>
-          To the left
+          Move left
         </Button>
         <Button size="sm" look="quiet" onClick={() => onMove(1)}>
-          To the right
+          Move right
         </Button>
         <Button size="sm" look="quiet" onClick={onRemove}>
           Remove
@@ -266,7 +266,7 @@ function moved(keys: readonly string[], key: string, by: 1 | -1): string[] {
   return [...out.slice(0, at), key, ...out.slice(at)];
 }
 
-/** Numbers where every run that has the key has one, else texts. */
+/** A numeric axis if all values of the key are numbers, else an axis of texts. */
 function dimensionOf(rows: readonly Row[], key: string): Dimension {
   const texts = rows.map((row) => textAt(row, key));
   const numbers = rows.map((row) => numberAt(row, key));

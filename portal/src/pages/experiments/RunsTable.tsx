@@ -16,7 +16,7 @@ import { MOST_CHOSEN, useNames } from "./view";
 const ID = (row: Row) => row.id;
 const NO_COLUMNS: string[] = [];
 
-/** Runs as rows, with the columns that one chose. */
+/** The runs as rows, with the columns that the user chose. */
 export function RunsTable({
   id,
   rows,
@@ -30,7 +30,7 @@ export function RunsTable({
 }: {
   id: string;
   rows: readonly Row[] | undefined;
-  /** As they were loaded: their first page says which columns are usual. */
+  /** The loaded runs without a filter. The first page decides the default columns. */
   first: readonly Row[] | undefined;
   search: RunsSearch;
   set: (change: Partial<RunsSearch>) => void;
@@ -41,7 +41,7 @@ export function RunsTable({
 }) {
   const [kept, keep] = useStored<string[]>(`runs:${id}`, NO_COLUMNS);
   const names = useNames(first);
-  // From the first rows that were seen: a filter changes which runs are listed, not the columns.
+  // The first rows decide the default columns, so that a filter does not change them.
   const seen = useRef<{ id: string; columns: string[] }>(undefined);
   if (first && first.length > 0 && seen.current?.id !== id)
     seen.current = { id, columns: usualColumns(first.slice(0, 200)) };
@@ -60,7 +60,7 @@ export function RunsTable({
         columns={columns}
         rows={refused ? NO_ROWS : rows}
         rowId={ID}
-        // What is wrong with a filter stands at the filter.
+        // The filter field shows errors of the filter.
         error={refused ? undefined : error}
         onRetry={runs.retry}
         stale={runs.stale}
@@ -111,8 +111,8 @@ export function RunsTable({
         total={runs.capped ? MOST_RUNS + 1 : undefined}
         empty={
           refused ? (
-            <EmptyState title="The filter could not be read">
-              What is wrong stands below it.
+            <EmptyState title="Berth cannot read the filter">
+              The error is below the filter.
             </EmptyState>
           ) : filtered ? (
             <EmptyState
@@ -123,15 +123,14 @@ export function RunsTable({
             />
           ) : (
             <EmptyState title="No runs yet" command={beginCommand()}>
-              Runs that a script logs with MLflow&apos;s client show up here, with what they cost. A
-              job of Berth has a run of its own: its project is the experiment.
+              A script logs runs with MLflow&apos;s client. Berth logs a run for each job.
             </EmptyState>
           )
         }
       />
       {runs.capped && (
         <p className="border-line border-t px-4 py-1 text-12 text-muted">
-          The first {count(MOST_RUNS)} runs are here. A filter shows the others.
+          The table has the first {count(MOST_RUNS)} runs. Filter to find the others.
         </p>
       )}
     </div>

@@ -6,7 +6,7 @@ import { Hint } from "./FilterField";
 import { axisText, COST, labelOf, namesOf, numberAt, numeric } from "./model/row";
 import type { ViewProps } from "./view";
 
-/** What a better metric costs: one point per run. */
+/** One metric against another or against the cost, with one point for each run. */
 export default function ScatterView({ rows, chosen, search, set, open }: ViewProps) {
   const names = useMemo(() => namesOf(rows), [rows]);
   const keys = useMemo(
@@ -41,9 +41,9 @@ export default function ScatterView({ rows, chosen, search, set, open }: ViewPro
     <div className="flex flex-col gap-3 p-4">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
         <span className="flex items-center gap-2">
-          <span aria-hidden>Up</span>
+          <span aria-hidden>Y axis</span>
           <Select
-            aria-label="Up"
+            aria-label="Y axis"
             className="w-48"
             options={options}
             value={y}
@@ -51,9 +51,9 @@ export default function ScatterView({ rows, chosen, search, set, open }: ViewPro
           />
         </span>
         <span className="flex items-center gap-2">
-          <span aria-hidden>Across</span>
+          <span aria-hidden>X axis</span>
           <Select
-            aria-label="Across"
+            aria-label="X axis"
             className="w-48"
             options={options}
             value={x}

@@ -1,4 +1,4 @@
-// What can be changed about runs and experiments.
+// Changes of runs and experiments.
 
 import { tracking } from "@/api/tracking";
 
@@ -25,7 +25,7 @@ export function changeRun(change: RunChange): Promise<unknown> {
   }
 }
 
-/** Some at a time, and to the end even where one is refused; then the first refusal. */
+/** Changes all runs, a few at a time. If the server refuses some, throws the first error at the end. */
 export async function changeRuns(
   runs: readonly string[],
   kind: "delete" | "restore",

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { type Column, Cut, None, Span, StateBadge, TextLink, Time } from "@/design";
 import { labelOf, metricText, numberAt, type Row, split, statusOf, textAt } from "./model/row";
 
-/** More columns than these nobody looks at, and each of them is drawn. */
+/** The table draws all its columns, so their number has a limit. */
 export const MOST_COLUMNS = 40;
 
 const NAME: Column<Row> = {
@@ -21,7 +21,7 @@ const NAME: Column<Row> = {
   ),
 };
 
-/** The columns of these keys, after the name. */
+/** The name, and a column for each of the keys. */
 export function columnsOf(keys: readonly string[]): Column<Row>[] {
   const metric = keys.find((k) => k.startsWith("metrics.") && !k.startsWith("metrics.berth."));
   return [NAME, ...keys.map((key) => columnOf(key, key === metric))];
@@ -37,7 +37,7 @@ function columnOf(key: string, first: boolean): Column<Row> {
       ...(first && { narrow: "end" }),
       width: Math.max(88, Math.min(180, header.length * 7 + 24)),
       align: "right",
-      hint: header === name ? `Metric ${name}, its newest value` : `Metric ${name}`,
+      hint: header === name ? `Newest value of the metric ${name}` : `Metric ${name}`,
       value: (r) => r.metrics[name],
       cell: (r) => <span className="tabular-nums">{metricText(name, r.metrics[name])}</span>,
     };
@@ -80,7 +80,7 @@ const ATTRIBUTES: Record<string, Partial<Column<Row>> & { width: number }> = {
     width: 88,
     align: "right",
     sortFirst: "desc",
-    hint: "From its start to its end; of one that runs, until now",
+    hint: "From the start of the run to its end, or until now",
   },
   id: { width: 132, grow: 1 },
 };

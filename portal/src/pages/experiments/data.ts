@@ -1,4 +1,4 @@
-// Runs of an experiment: page by page until all are here, and those that run again and again.
+// Loads the runs of an experiment page by page, and refreshes open runs.
 
 import {
   infiniteQueryOptions,
@@ -14,13 +14,13 @@ import { samplesFor } from "./model/curves";
 import { and } from "./model/filter";
 import { type Row, rowOf } from "./model/row";
 
-/** Rows beyond these are not loaded: a filter finds better than a scroll bar. */
+/** The maximum number of loaded runs. Beyond it, a filter finds runs faster than scrolling does. */
 export const MOST_RUNS = 20_000;
-/** The first page is short, so that something is seen at once. */
+/** The first page is short, so that rows appear soon. */
 const FIRST = 200;
 const PAGE = 1000;
 const FRESH_MS = 10_000;
-/** Open runs that are asked for again. */
+/** The maximum number of open runs to refresh. */
 const MOST_OPEN = 200;
 
 export interface RunsAsked {
@@ -59,7 +59,7 @@ export function runsQuery(asked: RunsAsked) {
     getNextPageParam: (last: Page, pages: Page[]) =>
       pages.reduce((n, p) => n + p.rows.length, 0) >= MOST_RUNS ? undefined : last.next,
     placeholderData: keepPreviousData,
-    // What changes comes by itself; all pages again only where somebody asks.
+    // `fresh` brings changes. The pages are loaded again only when the user asks for it.
     staleTime: 5 * 60_000,
     // Comparing ten thousand runs field by field takes longer than drawing them.
     structuralSharing: false,
@@ -69,33 +69,33 @@ export function runsQuery(asked: RunsAsked) {
 const NONE: readonly Row[] = [];
 
 interface Fresh {
-  /** With the moment at which each was read: a list that was read later knows better. */
+  /** Each run with the time of its reading. A list that was read later replaces it. */
   rows: ReadonlyMap<string, { row: Row; at: number }>;
   added: number;
 }
 
 export interface Runs {
-  /** None while they are on their way for the first time. */
+  /** Undefined until the first page is loaded. */
   rows: readonly Row[] | undefined;
   loading: boolean;
-  /** There are more than are loaded. */
+  /** The experiment has more runs than the limit. */
   capped: boolean;
   stale: boolean;
   error: unknown;
   retry: () => void;
-  /** Runs that began since; `show` loads them. */
+  /** The number of runs that began since the last load. `show` loads them. */
   added: number;
   show: () => void;
 }
 
-/** Loads one page after the other, and keeps up to date what is not over. */
+/** Loads one page after the other, and refreshes open runs. */
 export function useRuns(asked: RunsAsked): Runs {
   const client = useQueryClient();
   const list = useInfiniteQuery(runsQuery(asked));
   const { hasNextPage, isFetching, isPlaceholderData, error, fetchNextPage } = list;
   useEffect(() => {
     if (hasNextPage && !isFetching && !isPlaceholderData && !error) {
-      // Not instead of one that is under way.
+      // Do not cancel a request for the same page.
       void fetchNextPage({ cancelRefetch: false });
     }
   }, [hasNextPage, isFetching, isPlaceholderData, error, fetchNextPage]);
@@ -131,7 +131,7 @@ export function useRuns(asked: RunsAsked): Runs {
     enabled: loaded !== undefined && !hasNextPage && !isPlaceholderData && !error && !asked.deleted,
     refetchInterval: FRESH_MS,
     structuralSharing: false,
-    // The list itself is new: it is asked for what has changed since only a while later.
+    // The list was just loaded, so the first refresh can wait.
     initialData: NO_FRESH,
     staleTime: FRESH_MS,
     retry: false,
@@ -165,7 +165,7 @@ export function useRuns(asked: RunsAsked): Runs {
 
 const NO_FRESH: Fresh = { rows: new Map(), added: 0 };
 
-/** Points of one metric of many runs, evenly thinned by the server. */
+/** The history of one metric of many runs. The server samples it evenly. */
 export function historyQuery(metric: string, runs: readonly string[], live: boolean) {
   return queryOptions({
     queryKey: ["runs", "history", metric, runs],
@@ -195,7 +195,7 @@ export function useChosen(rows: readonly Row[] | undefined, ids: readonly string
   }, [rows, ids]);
 }
 
-/** A value that waits until it has been the same for a while. */
+/** The value once it has not changed for a while. */
 export function useSettled<T>(value: T, ms: number): T {
   const [settled, set] = useState(value);
   useEffect(() => {

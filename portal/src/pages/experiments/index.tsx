@@ -2,6 +2,7 @@ import { useQueries } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { type Experiment, experimentsQuery, record, teamOf } from "@/api/tracking";
+import { useSticky } from "@/app/sticky";
 import {
   berth,
   type Column,
@@ -16,7 +17,6 @@ import {
   TextLink,
   Time,
 } from "@/design";
-import { useSticky } from "../job/sticky";
 import type { ExperimentsSearch } from "./search";
 import { beginCommand, plainName, useTrackingTeams } from "./teams";
 
@@ -69,7 +69,7 @@ const COLUMNS: readonly Column<Listed>[] = [
     width: 160,
     grow: 4,
     narrow: "hide",
-    hint: "Its tag mlflow.note.content",
+    hint: "The tag mlflow.note.content of the experiment",
     value: (e) => e.note,
     cell: (e) => (e.note ? <Cut className="text-muted">{e.note}</Cut> : <None />),
   },
@@ -92,7 +92,7 @@ const COLUMNS: readonly Column<Listed>[] = [
     sort: "updated",
     sortFirst: "desc",
     narrow: "hide",
-    hint: "Its name, tags or sharing; runs do not count",
+    hint: "When the name, the tags or the sharing changed. Runs do not count.",
     value: (e) => e.updated,
     cell: (e) => <Time at={e.updated} />,
   },
@@ -118,7 +118,7 @@ export default function ExperimentsPage() {
     queries: (teams ?? []).map((team) => experimentsQuery(team, search.deleted ?? false)),
     combine: (all) => ({
       data: all.some((q) => q.data) || (teams && all.length === 0) ? merged(all) : undefined,
-      // One team that fails is no reason to hide the others.
+      // If one team fails, the page still shows the others.
       error: all.find((q) => q.error)?.error ?? undefined,
       failureReason: all.find((q) => q.failureReason)?.failureReason ?? undefined,
       refetch: () => Promise.all(all.map((q) => q.refetch())),
@@ -164,7 +164,7 @@ export default function ExperimentsPage() {
               className="w-60 max-md:w-full"
             />
             <Switch
-              label="Deleted ones"
+              label="Deleted"
               checked={search.deleted ?? false}
               onChange={(on) => set({ deleted: on || undefined })}
             />
@@ -193,15 +193,15 @@ function merged(answers: readonly { data?: Experiment[] | undefined }[]): Listed
 function Empty({ filtered, teams }: { filtered: boolean; teams: number }) {
   if (teams === 0)
     return (
-      <EmptyState title="You are in no team">
+      <EmptyState title="You are not in a team">
         Experiments belong to teams. Ask a lead to add you to one.
       </EmptyState>
     );
   if (filtered) return <EmptyState title="No experiment matches" />;
   return (
     <EmptyState title="No experiments yet" command={beginCommand()}>
-      Berth serves the tracking API of MLflow: a script that logs with MLflow&apos;s client needs
-      only the address of this server and a token. Jobs of Berth have both already.
+      Berth serves the tracking API of MLflow. A script that logs with MLflow&apos;s client needs
+      the address of this server and a token. Jobs of Berth have both already.
     </EmptyState>
   );
 }

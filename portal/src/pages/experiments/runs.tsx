@@ -3,10 +3,10 @@ import { getRouteApi } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { asApiError } from "@/api/error";
 import { experimentQuery, teamOf } from "@/api/tracking";
+import { useSticky } from "@/app/sticky";
 import { berth, Cut, ErrorState, LinkButton, Page, Skeleton, Switch, Tabs } from "@/design";
 import { count, plural } from "@/lib/format";
 import { useNow } from "@/lib/now";
-import { useSticky } from "../job/sticky";
 import { About, Actions } from "./Actions";
 import { type Runs, useChosen, useRuns } from "./data";
 import { FilterField } from "./FilterField";
@@ -40,7 +40,7 @@ export default function ExperimentPage() {
     void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
   const open = (run: string) => void navigate({ to: "/runs/$run", params: { run } });
 
-  // Only the default experiment is another one in each team.
+  // Each team has its own default experiment, so the id 0 needs the team.
   const header = id === "0" ? search.team : undefined;
   const found = useQuery(experimentQuery(id, header));
   const experiment = found.data;
@@ -48,7 +48,7 @@ export default function ExperimentPage() {
   const name = experiment ? plainName(experiment) : id;
 
   const filter = filterOf(search.q);
-  // Where not all are here the server has to sort.
+  // The page sorts the runs by itself. If it has not loaded all of them, the server sorts.
   const [large, setLarge] = useState<string>();
   const order = large === filter ? orderBy(search.sort) : undefined;
   const runs = useRuns({
@@ -124,7 +124,7 @@ export default function ExperimentPage() {
           />
           <Progress runs={runs} />
           <Switch
-            label="Deleted ones"
+            label="Deleted"
             checked={search.deleted ?? false}
             onChange={(on) => set({ deleted: on || undefined, runs: undefined })}
           />
@@ -184,7 +184,7 @@ function Chart({ view, ...props }: ViewProps & { view: Exclude<RunsView, "table"
   }
 }
 
-/** How much has come, as long as more is coming. */
+/** The number of loaded runs. */
 function Progress({ runs }: { runs: Runs }) {
   return (
     <span role="status" className="min-w-24 text-12 text-muted tabular-nums">

@@ -23,13 +23,13 @@ export interface RunsSearch {
   sort?: string | undefined;
   deleted?: true | undefined;
   cols?: string[] | undefined;
-  /** Runs that are selected, by id. */
+  /** The ids of the selected runs. */
   runs?: string[] | undefined;
-  /** Axes of the parallel coordinates, their ranges, and what colours the lines. */
+  /** The axes of the parallel coordinates, their ranges, and the key that colours the lines. */
   axes?: string[] | undefined;
   brush?: string[] | undefined;
   colour?: string | undefined;
-  /** Metrics that are drawn as curves, and how. */
+  /** The metrics of the curves, and how to draw them. */
   metrics?: string[] | undefined;
   x?: XAxis | undefined;
   log?: true | undefined;
@@ -37,11 +37,11 @@ export interface RunsSearch {
   /** The axes of the scatter. */
   sx?: string | undefined;
   sy?: string | undefined;
-  /** Of compared runs also what is the same. */
+  /** Compare also shows equal values. */
   same?: true | undefined;
 }
 
-/** A hundred ids of runs, or a long filter. */
+/** Long enough for a hundred ids of runs, or a long filter. */
 const LONG = 4000;
 
 export function runsSearch(raw: Raw): RunsSearch {

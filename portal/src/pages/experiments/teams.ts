@@ -4,7 +4,7 @@ import { teamsQuery, useMe } from "@/api/session";
 import type { Experiment } from "@/api/tracking";
 import { teamOf } from "@/api/tracking";
 
-/** Whose experiments and models are listed: the team of the address, else all that one is in. */
+/** The teams whose experiments and models the page lists: the team of the address, or all of the user. */
 export function useTrackingTeams(): readonly string[] | undefined {
   const me = useMe();
   const all = useQuery(teamsQuery);
@@ -13,12 +13,12 @@ export function useTrackingTeams(): readonly string[] | undefined {
   if (!me) return undefined;
   const mine = me.teams.map((t) => t.team);
   if (mine.length > 0) return mine;
-  // Who looks after the cluster may read what every team tracks.
+  // Operators and admins of the cluster may read the experiments of every team.
   if (me.cluster_role !== "operator" && me.cluster_role !== "admin") return mine;
   return all.data?.map((t) => t.name).slice(0, MOST_TEAMS);
 }
 
-/** One request for each of them. */
+/** The maximum, because each team takes a request. */
 const MOST_TEAMS = 50;
 
 /** The name without the team, which the server puts before names of other teams. */
@@ -29,7 +29,7 @@ export function plainName(experiment: Experiment): string {
     : experiment.name;
 }
 
-/** How a script begins, wherever there is nothing yet. */
+/** The command that runs a script with tracking. */
 export function beginCommand(): string {
   return `MLFLOW_TRACKING_URI=${location.origin} MLFLOW_TRACKING_TOKEN=$(berth token create training --scope jobs) python train.py`;
 }

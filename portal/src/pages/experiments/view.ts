@@ -2,13 +2,13 @@ import { useMemo } from "react";
 import { namesOf, type Row } from "./model/row";
 import type { RunsSearch } from "./search";
 
-/** In the address and in a chart. */
+/** The maximum number of selected runs, because the address and the charts contain them all. */
 export const MOST_CHOSEN = 100;
 
-/** A wider table is not read; `berth runs compare` takes as many. */
+/** The maximum number of columns of a comparison, as of `berth runs compare`. */
 export const MOST_COMPARED = 20;
 
-/** What the views of runs have in common. */
+/** The props of each view of runs. */
 export interface ViewProps {
   rows: readonly Row[];
   chosen: readonly Row[];
@@ -17,7 +17,7 @@ export interface ViewProps {
   open: (run: string) => void;
 }
 
-/** Names change seldom: not with every value that comes in. */
+/** The names of metrics, params and tags. New values of the same runs rarely add names. */
 export function useNames(rows: readonly Row[] | undefined) {
   const size = rows?.length ?? 0;
   return useMemo(() => namesOf(rows ?? []), [size]);

@@ -1,18 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { Download, File, FileQuestion, Folder, Link2 } from "lucide-react";
-import { Fragment, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import type { Job, JobFile } from "@/api/types";
+import { downloadColumn, FolderPath, fileColumns, inOrder, joined } from "@/app/files";
 import { SaveButton } from "@/app/SaveButton";
 import { saveOrSay } from "@/app/saving";
 import {
   Button,
   type Column,
   CommandLine,
-  Cut,
   Dialog,
   EmptyState,
-  None,
   Table,
   TextLink,
   Time,
@@ -24,6 +23,8 @@ import { fileAddress, filesQuery } from "./routes";
 const route = getRouteApi("/jobs/$job");
 const ICONS = { dir: Folder, file: File, link: Link2, other: FileQuestion } as const;
 
+const isFolder = (e: JobFile) => e.kind === "dir";
+
 /** What it wrote, to look through and to take along. */
 export default function Files({ job, path = "" }: { job: Job; path: string | undefined }) {
   const navigate = route.useNavigate();
@@ -32,30 +33,24 @@ export default function Files({ job, path = "" }: { job: Job; path: string | und
     void navigate({ search: (old) => ({ ...old, path: to || undefined }) });
   const [large, setLarge] = useState<JobFile>();
   const columns = useMemo(() => columnsOf(job.id, path, setLarge), [job.id, path]);
-  const rows = files.data && inOrder(files.data.entries);
+  const rows = files.data && inOrder(files.data.entries, isFolder);
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <nav aria-label="Folder" className="flex flex-wrap items-center gap-1 px-4 py-3">
-        {crumbs(path).map((c, i, all) => (
-          <Fragment key={c.path}>
-            {i > 0 && <span className="text-faint">/</span>}
-            {i === all.length - 1 ? (
-              <span className="font-medium" aria-current="page">
-                {c.name}
-              </span>
-            ) : (
-              <TextLink from="/jobs/$job" search={(old) => ({ ...old, path: c.path || undefined })}>
-                {c.name}
-              </TextLink>
-            )}
-          </Fragment>
-        ))}
+      <FolderPath
+        root="output"
+        path={path}
+        link={(to, name) => (
+          <TextLink from="/jobs/$job" search={(old) => ({ ...old, path: to })}>
+            {name}
+          </TextLink>
+        )}
+      >
         {files.data?.more && (
           <span className="ml-auto text-12 text-muted">
             There are more files than are listed here.
           </span>
         )}
-      </nav>
+      </FolderPath>
       <Table
         id="job-files"
         label="Files"
@@ -93,47 +88,23 @@ export default function Files({ job, path = "" }: { job: Job; path: string | und
 
 function columnsOf(job: string, path: string, onLarge: (file: JobFile) => void): Column<JobFile>[] {
   return [
-    {
-      id: "name",
-      header: "Name",
-      width: 200,
-      grow: 3,
-      fixed: true,
-      narrow: "title",
-      value: (e) => e.name,
-      cell: (e) => {
-        const Icon = ICONS[e.kind];
-        return (
-          <span className="flex min-w-0 items-center gap-2">
-            <Icon
-              size={14}
-              className="shrink-0 text-muted"
-              aria-label={e.kind === "dir" ? "folder" : e.kind}
-            />
-            {e.kind === "dir" ? (
-              <TextLink
-                from="/jobs/$job"
-                search={(old) => ({ ...old, path: joined(path, e.name) })}
-                className="min-w-0 text-fg!"
-              >
-                <Cut>{e.name}</Cut>
-              </TextLink>
-            ) : (
-              <Cut>{e.name}</Cut>
-            )}
-          </span>
-        );
-      },
-    },
-    {
-      id: "size",
-      header: "Size",
-      width: 100,
-      align: "right",
-      narrow: "end",
-      value: (e) => e.bytes,
-      cell: (e) => (e.kind === "dir" ? <None /> : bytes(e.bytes)),
-    },
+    ...fileColumns<JobFile>({
+      isFolder,
+      kind: (e) => [ICONS[e.kind], e.kind],
+      size: (e) => e.bytes,
+      link: (e, name) =>
+        isFolder(e) ? (
+          <TextLink
+            from="/jobs/$job"
+            search={(old) => ({ ...old, path: joined(path, e.name) })}
+            className="min-w-0 text-fg!"
+          >
+            {name}
+          </TextLink>
+        ) : (
+          name
+        ),
+    }),
     {
       id: "modified",
       header: "Changed",
@@ -143,48 +114,23 @@ function columnsOf(job: string, path: string, onLarge: (file: JobFile) => void):
       value: (e) => e.modified_at,
       cell: (e) => <Time at={e.modified_at} />,
     },
-    {
-      id: "download",
-      header: "Download",
-      width: 88,
-      align: "right",
-      narrow: "end",
-      cell: (e) =>
-        e.kind !== "file" ? null : isTooLarge(e.bytes) ? (
-          <Button look="quiet" size="sm" icon={Download} iconOnly onClick={() => onLarge(e)}>
-            Download
-          </Button>
-        ) : (
-          <SaveButton
-            look="quiet"
-            size="sm"
-            icon={Download}
-            iconOnly
-            at={fileAddress(job, joined(path, e.name))}
-            file={e.name}
-          >
-            Download
-          </SaveButton>
-        ),
-    },
+    downloadColumn((e) =>
+      e.kind !== "file" ? null : isTooLarge(e.bytes) ? (
+        <Button look="quiet" size="sm" icon={Download} iconOnly onClick={() => onLarge(e)}>
+          Download
+        </Button>
+      ) : (
+        <SaveButton
+          look="quiet"
+          size="sm"
+          icon={Download}
+          iconOnly
+          at={fileAddress(job, joined(path, e.name))}
+          file={e.name}
+        >
+          Download
+        </SaveButton>
+      ),
+    ),
   ];
-}
-
-export function joined(path: string, name: string): string {
-  return path ? `${path.replace(/\/+$/, "")}/${name}` : name;
-}
-
-export function crumbs(path: string): { name: string; path: string }[] {
-  const parts = path.split("/").filter(Boolean);
-  return [
-    { name: "output", path: "" },
-    ...parts.map((name, i) => ({ name, path: parts.slice(0, i + 1).join("/") })),
-  ];
-}
-
-function inOrder(entries: readonly JobFile[]): JobFile[] {
-  const rank = (e: JobFile) => (e.kind === "dir" ? 0 : 1);
-  return [...entries].sort(
-    (a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name, "en", { numeric: true }),
-  );
 }

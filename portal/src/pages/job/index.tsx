@@ -1,22 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
+import { FlaskConical, Waypoints } from "lucide-react";
 import { lazy, Suspense } from "react";
-import { asApiError } from "@/api/error";
 import { jobQuery } from "@/api/queries";
 import { useMay } from "@/api/session";
 import type { Job } from "@/api/types";
-import { useActions } from "@/app/keyboard";
-import {
-  berth,
-  Cut,
-  ErrorNote,
-  ErrorState,
-  LinkButton,
-  Note,
-  Page,
-  StateBadge,
-  Tabs,
-} from "@/design";
+import { InLine, RecordPage, useTabActions } from "@/app/RecordPage";
+import { berth, LinkButton, Note, StateBadge } from "@/design";
 import { plural } from "@/lib/format";
 import { JobActions } from "./Actions";
 import { commandOf } from "./command";
@@ -24,8 +14,7 @@ import { Elements } from "./overview/Elements";
 import { Overview } from "./overview/Overview";
 import { isArray } from "./project";
 import { OverviewSkeleton, TabSkeleton } from "./Skeletons";
-import { type JobSearch, type JobTab, TABS } from "./search";
-import { useSticky } from "./sticky";
+import type { JobSearch, JobTab } from "./search";
 
 const route = getRouteApi("/jobs/$job");
 const Logs = lazy(() => import("./logs/Logs"));
@@ -45,6 +34,14 @@ const LABELS: Record<JobTab, string> = {
   terminal: "Terminal",
 };
 
+const KEYS: Partial<Record<JobTab, string>> = {
+  overview: "o",
+  logs: "l",
+  metrics: "m",
+  events: "e",
+  terminal: "t",
+};
+
 export default function JobPage() {
   const { job: id } = route.useParams();
   const search = route.useSearch();
@@ -52,59 +49,42 @@ export default function JobPage() {
   const tab = search.tab ?? "overview";
   const query = useQuery(jobQuery(id));
   const job = query.data;
-  const error = useSticky(query);
   const go = (to: JobTab) =>
     void navigate({ search: (old) => ({ ...old, tab: to === "overview" ? undefined : to }) });
-  useTabKeys(go);
-  if (error && !job)
-    return (
-      <Page
-        title={`Job ${id}`}
-        path={PATH}
-        actions={<LinkButton to="/jobs">All jobs</LinkButton>}
-        command={berth("ps", { "--all": true })}
-      >
-        <ErrorState
-          error={error}
-          {...(asApiError(error).status !== 404 && { onRetry: () => void query.refetch() })}
-        />
-      </Page>
-    );
+  useTabActions("job", LABELS, KEYS, go);
   return (
-    <Page
+    <RecordPage
       title={job?.name ?? id}
       path={PATH}
-      heading={job ? <Cut>{job.name}</Cut> : id}
+      query={query}
+      missing={{
+        title: `Job ${id}`,
+        actions: <LinkButton to="/jobs">All jobs</LinkButton>,
+        command: berth("ps", { "--all": true }),
+      }}
       badge={job && <Badge job={job} />}
-      actions={job && <JobActions job={job} terminal={false} />}
+      actions={
+        job && (
+          <>
+            <Tracked job={job} />
+            <JobActions job={job} terminal={false} />
+          </>
+        )
+      }
       command={commandOf(id, tab, search)}
-      fill
+      tabsLabel="Views of the job"
+      tabs={LABELS}
+      tab={tab}
+      onTab={go}
+      scrollsItself={tab === "logs"}
+      loading={<OverviewSkeleton />}
     >
-      {query.error !== null && job && (
-        <div className="px-4 pb-2">
-          <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
-        </div>
+      {job && (
+        <Suspense fallback={<TabSkeleton />}>
+          <View key={job.id} tab={tab} job={job} search={search} />
+        </Suspense>
       )}
-      <Tabs
-        label="Views of the job"
-        tabs={TABS.map((value) => ({ value, label: LABELS[value] }))}
-        value={tab}
-        onChange={(to) => go(to)}
-      >
-        <div
-          className={tab === "logs" ? "flex h-full min-h-0 flex-col" : "h-full overflow-y-auto"}
-          aria-busy={!job || undefined}
-        >
-          {job ? (
-            <Suspense fallback={<TabSkeleton />}>
-              <View key={job.id} tab={tab} job={job} search={search} />
-            </Suspense>
-          ) : (
-            <OverviewSkeleton />
-          )}
-        </div>
-      </Tabs>
-    </Page>
+    </RecordPage>
   );
 }
 
@@ -117,52 +97,33 @@ function Badge({ job }: { job: Job }) {
       <span data-testid="job-state">
         <StateBadge state={held ? "held" : job.state} soft />
       </span>
-      <span className="flex min-w-0 flex-wrap items-center gap-x-1.5 text-muted">
+      <InLine>
         <span className="tabular-nums">{job.id}</span>
-        <Dot />
         <bdi className="max-w-40 truncate">{job.user}</bdi>
-        <Dot />
         <bdi className="max-w-40 truncate">{job.team}</bdi>
-        {job.attempts > 1 && (
-          <>
-            <Dot />
-            <span>{plural(job.attempts, "attempt")}</span>
-          </>
-        )}
-      </span>
+        {job.attempts > 1 && <span>{plural(job.attempts, "attempt")}</span>}
+      </InLine>
     </div>
   );
 }
 
-const WHOSE = { logs: "Logs", terminal: "Terminals", files: "Files" } as const;
-
-function Dot() {
+/** To the tracked run, and to what the job was made from and what came of it. */
+function Tracked({ job }: { job: Job }) {
   return (
-    <span aria-hidden className="text-faint">
-      ·
-    </span>
+    <>
+      {job.run && (
+        <LinkButton to="/runs/$run" params={{ run: job.run }} icon={FlaskConical}>
+          Run
+        </LinkButton>
+      )}
+      <LinkButton to="/lineage" search={{ of: `job:${job.id}` }} icon={Waypoints}>
+        Lineage
+      </LinkButton>
+    </>
   );
 }
 
-/** The tabs in Ctrl-K, and a key for those that one goes to and fro. */
-function useTabKeys(go: (tab: JobTab) => void) {
-  const keys: Partial<Record<JobTab, string>> = {
-    overview: "o",
-    logs: "l",
-    metrics: "m",
-    events: "e",
-    terminal: "t",
-  };
-  useActions(
-    TABS.map((tab) => ({
-      id: `job-tab:${tab}`,
-      group: "This job",
-      label: LABELS[tab],
-      ...(keys[tab] && { keys: keys[tab] }),
-      run: () => go(tab),
-    })),
-  );
-}
+const WHOSE = { logs: "Logs", terminal: "Terminals", files: "Files" } as const;
 
 function View({ tab, job, search }: { tab: JobTab; job: Job; search: JobSearch }) {
   const array = isArray(job);

@@ -4,6 +4,7 @@ import { useMemo, useState } from "react";
 import { jobsQuery, rowsOf, someJobsQuery } from "@/api/queries";
 import { useMay, useMe } from "@/api/session";
 import type { Job } from "@/api/types";
+import { useSticky } from "@/app/sticky";
 import {
   Button,
   berth,
@@ -21,7 +22,6 @@ import {
 } from "@/design";
 import { count } from "@/lib/format";
 import { useNow } from "@/lib/now";
-import { useSticky } from "../job/sticky";
 import { Bulk } from "./Bulk";
 import { COLUMNS, FILTERS } from "./columns";
 import { asked, CHIPS, countOf, type Filtered, flags, statesOf, toggled, totalOf } from "./filters";

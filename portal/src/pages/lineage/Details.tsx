@@ -1,4 +1,5 @@
-import { Waypoints } from "lucide-react";
+import { Repeat2, Waypoints } from "lucide-react";
+import type { Lineage, LineageNode } from "@/api/types";
 import {
   Button,
   CommandLine,
@@ -24,9 +25,8 @@ import {
   runBehind,
   targetOf,
 } from "./model";
-import type { Lineage, LineageNode } from "./wire";
 
-/** The chosen node: what is known of it, where it leads, and what lies directly beside it. */
+/** The facts about the chosen node, links to its page, and its neighbours. */
 export function Details({
   of,
   node,
@@ -38,7 +38,7 @@ export function Details({
   node: LineageNode;
   team: string | undefined;
   onChoose: (id: string) => void;
-  /** To make it what is asked about; left out where it is. */
+  /** Shows the lineage of this node. Undefined for the start. */
   onAsk?: () => void;
 }) {
   const { word } = kindOf(node.kind);
@@ -54,15 +54,20 @@ export function Details({
       </div>
       {node.hidden && (
         <Note>
-          It belongs to a team whose things you may not see. It is here, so nothing is missing.
+          It belongs to a team whose data you may not see. The graph shows it to be complete.
         </Note>
       )}
       {node.gone && <Note tone="warn">This was removed. Its outputs still refer to it.</Note>}
       <div className="flex flex-wrap gap-2 empty:hidden">
         <Open node={node} />
+        {run && (
+          <LinkButton to="/runs/$run" params={{ run }} search={{ reproduce: true }} icon={Repeat2}>
+            Reproduce
+          </LinkButton>
+        )}
         {onAsk && (
           <Button icon={Waypoints} onClick={onAsk}>
-            Its lineage
+            Show its lineage
           </Button>
         )}
       </div>
@@ -78,8 +83,8 @@ export function Details({
           </div>
           {run && (
             <p className="text-12 text-muted">
-              The second prints a job file that repeats the run, and what has changed since. With{" "}
-              <code>--submit</code> it submits the job.
+              <code>berth reproduce</code> prints a job file that repeats the run, and what has
+              changed since. <code>--submit</code> submits the job.
             </p>
           )}
         </section>
@@ -119,7 +124,7 @@ function Known({ of, node }: { of: Lineage; node: LineageNode }) {
           node.kind === "run" ? "Cost of its job" : "Cost",
           <Money key="c" micros={cost} />,
         ],
-        d.gpu_ms !== undefined && ["GPU-hours", count(d.gpu_ms / 3_600_000, 1)],
+        d.gpu_ms != null && ["GPU-hours", count(d.gpu_ms / 3_600_000, 1)],
         Boolean(d.asks) && ["Asks for", d.asks],
         Boolean(d.gpus) && ["GPUs", d.gpus],
         Boolean(d.by) && ["By", <bdi key="b">{d.by}</bdi>],
@@ -128,21 +133,19 @@ function Known({ of, node }: { of: Lineage; node: LineageNode }) {
         Boolean(d.ended) && ["Ended", <Time key="e" at={d.ended} as="both" />],
         Boolean(d.project) && [
           "Project",
-          <TextLink key="p" to="/jobs" search={{ project: d.project }}>
+          <TextLink key="p" to="/jobs" search={{ project: d.project ?? undefined }}>
             <bdi>{d.project}</bdi>
           </TextLink>,
         ],
         Boolean(d.experiment) && ["Experiment", <bdi key="x">{d.experiment}</bdi>],
         Boolean(d.aliases?.length) && ["Aliases", <bdi key="a">{d.aliases?.join(", ")}</bdi>],
-        d.bytes !== undefined && [
+        d.bytes != null && [
           "Size",
-          d.files === undefined
-            ? bytes(d.bytes)
-            : `${bytes(d.bytes)} in ${plural(d.files, "file")}`,
+          d.files == null ? bytes(d.bytes) : `${bytes(d.bytes)} in ${plural(d.files, "file")}`,
         ],
         Boolean(d.hash) && ["Hash", <Mono key="h">{d.hash ?? ""}</Mono>],
         Boolean(d.commit) && ["Commit", <Mono key="g">{d.commit ?? ""}</Mono>],
-        d.dirty !== undefined && ["Changes", d.dirty ? "in no commit" : "all committed"],
+        d.dirty != null && ["Changes", d.dirty ? "uncommitted" : "all committed"],
         Boolean(d.source) && ["Files at", <Mono key="f">{d.source ?? ""}</Mono>],
         Boolean(d.checkpoint) && ["Checkpoint", <Mono key="k">{d.checkpoint ?? ""}</Mono>],
         Boolean(d.note) && ["Note", <bdi key="n">{d.note}</bdi>],
@@ -151,7 +154,7 @@ function Known({ of, node }: { of: Lineage; node: LineageNode }) {
   );
 }
 
-/** More than these are in the drawing and in the list. */
+/** The maximum of each list. The graph shows all neighbours. */
 const MOST = 12;
 
 function Beside({
@@ -183,7 +186,7 @@ function Beside({
       {(far > 0 || near.length > MOST) && (
         <p className="text-12 text-muted">
           {[
-            near.length > MOST && `${count(near.length - MOST)} more beside it`,
+            near.length > MOST && `${count(near.length - MOST)} more`,
             far > 0 && `${plural(far, "thing")} farther away`,
           ]
             .filter(Boolean)

@@ -1,6 +1,6 @@
+import type { Lineage, LineageNode } from "@/api/types";
 import { cx } from "@/lib/cx";
 import { type Branch, type Direction, kindOf, nameOf, noteOf, treeOf } from "./model";
-import type { Lineage, LineageNode } from "./wire";
 
 const DOTS: Record<number, string> = {
   1: "bg-series-1",
@@ -13,7 +13,7 @@ const DOTS: Record<number, string> = {
   8: "bg-series-8",
 };
 
-/** The same as the drawing, as lists within lists: for screen readers, phones and searching the page. */
+/** The graph as nested lists, for screen readers, phones and the search of the browser. */
 export function ListView({
   of,
   chosen,
@@ -95,7 +95,7 @@ function Tree({
             onChoose={onChoose}
           />
           {b.branches.length > 0 && (
-            // Beyond some levels further indenting leaves no room on a phone.
+            // Limit the indentation, so that a phone has room for the text.
             <Tree
               of={of}
               branches={b.branches}

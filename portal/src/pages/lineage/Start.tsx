@@ -14,12 +14,12 @@ const KINDS = [
 ] as const;
 type Kind = (typeof KINDS)[number]["value"];
 
-/** Asks about something by its kind and its name. */
+/** Chooses the start of a lineage by its kind and name. */
 export function Asker({ of, onAsk }: { of: string | undefined; onAsk: (of: string) => void }) {
   const split = partsOf(of);
   const [kind, setKind] = useState<Kind>(split.kind);
   const [name, setName] = useState(split.name);
-  // The address may change without it: a step back, a choice in the drawing.
+  // The back button and the graph change the address, too.
   useEffect(() => {
     const now = partsOf(of);
     setKind(now.kind);
@@ -52,13 +52,13 @@ export function Asker({ of, onAsk }: { of: string | undefined; onAsk: (of: strin
 function partsOf(of: string | undefined): { kind: Kind; name: string } {
   const at = of?.indexOf(":") ?? -1;
   const kind = KINDS.find((k) => k.value === of?.slice(0, at))?.value;
-  // Of other kinds the whole stands in the field, and is asked for as it stands.
+  // For other kinds, the field has the whole id.
   return { kind: kind ?? "model", name: kind ? (of?.slice(at + 1) ?? "") : (of ?? "") };
 }
 
 const FEW = 8;
 
-/** The page without a start: suggestions, and commands that record the first data. */
+/** The page before the user chooses a start: suggestions, and commands that record the first data. */
 export function Start({ team, onAsk }: { team: string | undefined; onAsk: (of: string) => void }) {
   return (
     <div className="flex max-w-250 flex-col gap-4">
@@ -133,7 +133,7 @@ function Picks({
   command: string;
   onAsk: (of: string) => void;
 }) {
-  if (failed) return <p className="p-3 text-muted">They could not be read.</p>;
+  if (failed) return <p className="p-3 text-muted">Berth cannot load this list.</p>;
   if (!rows)
     return (
       <div data-skeleton className="p-3">

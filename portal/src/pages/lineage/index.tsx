@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef } from "react";
 import { useOneTeam } from "@/api/one-team";
+import type { Lineage } from "@/api/types";
 import { Button, ErrorState, Money, Note, Page, Segmented, Skeleton } from "@/design";
 import { count } from "@/lib/format";
 import { LineageGraph } from "@/viz/lineage-graph/LineageGraph";
@@ -11,7 +12,6 @@ import { ListView } from "./ListView";
 import { canBegin, graphOf, kindOf, lineageCommand, nameOf, summary } from "./model";
 import { Asker, Start } from "./Start";
 import type { LineageSearch } from "./search";
-import type { Lineage } from "./wire";
 
 const route = getRouteApi("/lineage");
 
@@ -25,7 +25,7 @@ const WAYS = [
   { value: "down", label: "Made into" },
 ] as const;
 
-/** What something was made from, and what was made from it. */
+/** The lineage of a model, run, job or version of data, as a graph or a list. */
 export default function LineagePage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
@@ -37,7 +37,7 @@ export default function LineagePage() {
     ...lineageQuery(search.of ?? "", team, way),
     enabled: search.of !== undefined && team !== undefined,
   });
-  // On a phone a list is read more easily than a drawing.
+  // On a phone the list is easier to read than the graph.
   const view = search.view ?? (window.innerWidth < 640 ? "list" : "graph");
   const ask = (of: string) => set({ of, node: undefined }, false);
 
@@ -57,7 +57,7 @@ export default function LineagePage() {
         <>
           <Asker of={search.of} onAsk={ask} />
           <Segmented
-            label="Which way"
+            label="Direction"
             options={WAYS}
             value={way}
             onChange={(to) => set({ way: to === "both" ? undefined : to })}
@@ -136,7 +136,7 @@ function Found({
   const root = of.nodes.find((n) => n.id === of.of);
   const details = useRef<HTMLElement>(null);
   const before = useRef(chosen);
-  // Where the details stand below, a choice leads there.
+  // On a narrow page the details are below the graph, so scroll to them.
   useEffect(() => {
     if (chosen !== undefined && chosen !== before.current && window.innerWidth < 1024)
       details.current?.scrollIntoView({ block: "nearest" });
@@ -151,7 +151,8 @@ function Found({
         {of.more && (
           <div className="p-3 pb-0">
             <Note tone="warn">
-              There is more than can be shown here. Look at one side, or ask about something nearer.
+              The lineage is larger than the limit. Show one direction only, or choose another
+              start.
             </Note>
           </div>
         )}

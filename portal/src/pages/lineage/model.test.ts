@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Lineage, LineageDetails, LineageKind, LineageNode } from "@/api/types";
 import {
   canBegin,
   graphOf,
@@ -13,7 +14,6 @@ import {
   targetOf,
   treeOf,
 } from "./model";
-import type { Lineage, LineageDetails, LineageKind, LineageNode } from "./wire";
 
 const node = (id: string, details: LineageDetails = {}, more: Partial<LineageNode> = {}) => {
   const at = id.indexOf(":");

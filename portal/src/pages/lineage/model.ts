@@ -1,10 +1,10 @@
-// From what the API says about a lineage to what is drawn, listed and copied. Pure.
+// Prepares a lineage for the graph, the list and the details. Pure.
 
+import type { Lineage, LineageKind, LineageLink, LineageNode } from "@/api/types";
 import { shell } from "@/design/CommandBar";
 import { bytes, money, plural } from "@/lib/format";
 import type { GraphNode } from "@/viz/lineage-graph/LineageGraph";
 import type { Link } from "@/viz/lineage-graph/layout";
-import type { Lineage, LineageKind, LineageLink, LineageNode } from "./wire";
 
 const KINDS: Record<LineageKind, { word: string; tone: GraphNode["tone"] }> = {
   model: { word: "Model", tone: 1 },
@@ -17,7 +17,7 @@ const KINDS: Record<LineageKind, { word: string; tone: GraphNode["tone"] }> = {
   image: { word: "Image", tone: 8 },
 };
 
-/** A newer server may know other kinds. */
+/** A newer server may have other kinds. */
 export function kindOf(kind: string): { word: string; tone: GraphNode["tone"] } {
   return KINDS[kind as LineageKind] ?? { word: kind.replaceAll("_", " "), tone: 8 };
 }
@@ -26,16 +26,16 @@ const LINKS: Record<LineageLink, { before: string; after: string }> = {
   registered_from: { before: "registered from it", after: "registered as" },
   logged_by: { before: "logged by it", after: "logged" },
   read_model: { before: "read by it", after: "read by" },
-  child_of: { before: "its parent", after: "its part" },
+  child_of: { before: "its parent", after: "its child" },
   run_of: { before: "its job", after: "its run" },
   read: { before: "read by it", after: "read by" },
-  with_code: { before: "its code", after: "its code made" },
-  in_image: { before: "its image", after: "ran in it" },
-  derived_from: { before: "it was derived from", after: "was derived from it" },
-  resumed_from: { before: "it goes on from", after: "goes on from it" },
+  with_code: { before: "its code", after: "used the code" },
+  in_image: { before: "its image", after: "used the image" },
+  derived_from: { before: "its source", after: "derived from it" },
+  resumed_from: { before: "it resumed from", after: "resumed from it" },
 };
 
-/** Its label without what the kind says already: `run first` of a run is `first`. */
+/** The label without the kind: `first` for the run `run first`. */
 export function nameOf(node: LineageNode): string {
   if (node.hidden) return "of another team";
   const label = (node.label || node.name || node.id).replace(/ \(removed\)$/, "");
@@ -44,20 +44,20 @@ export function nameOf(node: LineageNode): string {
   return rest || node.id;
 }
 
-/** What a run has cost is what its job has cost. */
+/** The cost. A run has the cost of its job. */
 export function costOf(of: Lineage, node: LineageNode): number | undefined {
-  if (node.details.cost_micros !== undefined || node.kind !== "run")
-    return node.details.cost_micros;
+  const own = node.details.cost_micros ?? undefined;
+  if (own !== undefined || node.kind !== "run") return own;
   const job = neighbours(of, node.id, "before").find((n) => n.node.kind === "job");
-  return job?.node.details.cost_micros;
+  return job?.node.details.cost_micros ?? undefined;
 }
 
-/** Where a lineage can begin: code and images are only ever what something was made with. */
+/** Whether a lineage can begin at the node. It cannot begin at code, an image or a data set. */
 export function canBegin(node: LineageNode): boolean {
   return !node.hidden && !["code", "image", "dataset"].includes(node.kind);
 }
 
-/** What matters most about a node, in a few letters. */
+/** The most important fact about a node, in a few letters. */
 export function noteOf(of: Lineage, node: LineageNode): string | undefined {
   const { details } = node;
   if (node.hidden) return undefined;
@@ -65,7 +65,7 @@ export function noteOf(of: Lineage, node: LineageNode): string | undefined {
   const cost = costOf(of, node);
   if (cost !== undefined) return money(cost);
   if (details.aliases && details.aliases.length > 0) return `@${details.aliases.join(" @")}`;
-  if (details.bytes !== undefined) return bytes(details.bytes);
+  if (details.bytes != null) return bytes(details.bytes);
   if (details.dirty) return "not committed";
   return details.status?.toLowerCase();
 }
@@ -76,7 +76,7 @@ export function graphOf(of: Lineage): { nodes: GraphNode[]; links: Link[] } {
       const { word, tone } = kindOf(node.kind);
       return { id: node.id, kind: word, name: nameOf(node), note: noteOf(of, node), tone };
     }),
-    // An edge leads back to what was there before; the drawing leads on to what was made.
+    // An edge of the API points from an output to its input. The graph points the other way.
     links: of.edges.map((edge) => ({ from: edge.to, to: edge.from })),
   };
 }
@@ -85,7 +85,7 @@ export type Direction = "before" | "after";
 
 export interface Neighbour {
   node: LineageNode;
-  /** How they are joined, in words. */
+  /** The relation in words. */
   how: string;
 }
 
@@ -94,7 +94,7 @@ interface Index {
   after: ReadonlyMap<string, readonly Neighbour[]>;
 }
 
-/** Of a lineage of thousands of nodes each question is asked many times. */
+/** Cached, because a large lineage looks up the same neighbours many times. */
 const indexes = new WeakMap<Lineage, Index>();
 
 function indexOf(of: Lineage): Index {
@@ -124,12 +124,12 @@ function indexOf(of: Lineage): Index {
   return index;
 }
 
-/** What a node was made from, or what was made from it, directly. */
+/** The inputs or the outputs of a node. */
 export function neighbours(of: Lineage, id: string, direction: Direction): readonly Neighbour[] {
   return indexOf(of)[direction].get(id) ?? [];
 }
 
-/** How many things lie on one side of a node, near and far. */
+/** The number of all nodes upstream or downstream of a node. */
 export function reach(of: Lineage, id: string, direction: Direction): number {
   const seen = new Set([id]);
   const next = [id];
@@ -143,16 +143,16 @@ export function reach(of: Lineage, id: string, direction: Direction): number {
 }
 
 export interface Branch extends Neighbour {
-  /** It stands further up already; what lies behind it is not listed twice. */
+  /** The list already has this node above, so its branches are not repeated. */
   again: boolean;
   branches: Branch[];
 }
 
-/** One side of a node as a tree, for those who do not see the drawing. */
+/** One side of a node as a tree, for the list. */
 export function treeOf(of: Lineage, id: string, direction: Direction): Branch[] {
   const seen = new Set([id]);
   const below = (at: string): Branch[] => {
-    // First all names of this level, so that what is near is not listed far away.
+    // Mark all nodes of this level first, so that the list shows each at its nearest place.
     const here = neighbours(of, at, direction).map((n) => {
       const again = seen.has(n.node.id);
       seen.add(n.node.id);
@@ -173,7 +173,7 @@ export type Target =
     }
   | { to: "/models"; search: { team: string; tab: "data"; open: string } };
 
-/** The page of what a node stands for. */
+/** The page of a node. */
 export function targetOf(node: LineageNode): Target | undefined {
   if (node.hidden || node.gone) return undefined;
   const { name, team } = node;
@@ -195,7 +195,7 @@ export function targetOf(node: LineageNode): Target | undefined {
   }
 }
 
-/** The run that made something: itself, or the only one that it was registered from. */
+/** The run itself, or the run that logged the model. */
 export function runBehind(of: Lineage, node: LineageNode): string | undefined {
   if (node.hidden || node.gone) return undefined;
   if (node.kind === "run") return node.id.slice("run:".length);

@@ -6,9 +6,9 @@ export const WAYS = ["both", "up", "down"] as const;
 export type LineageWay = (typeof WAYS)[number];
 
 export interface LineageSearch {
-  /** What is asked about: `model:chat@3`, `run:ID`, `data:c4@v3`, `job:17`. */
+  /** The start of the lineage: `model:chat@3`, `run:ID`, `data:c4@v3`, `job:17`. */
   of?: string | undefined;
-  /** The node whose details are shown. */
+  /** The node with open details. */
   node?: string | undefined;
   view?: LineageView | undefined;
   way?: LineageWay | undefined;

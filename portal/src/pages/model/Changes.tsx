@@ -5,7 +5,7 @@ import type { ModelVersion, RegisteredModel } from "@/api/tracking";
 import { Button, ErrorNote, Note, Skeleton, Time } from "@/design";
 import { type Change, fromAudit, fromFields } from "./changes";
 
-/** Who changed what, and when. */
+/** The changes of a model, with their users and times. */
 export function Changes({
   team,
   model,
@@ -25,8 +25,8 @@ export function Changes({
       ) : (
         <>
           <Note>
-            From the model and its versions. The audit log has every change, with who made it; an
-            operator may read it.
+            This list comes from the model and its versions. The audit log has every change with its
+            user, and operators may read it.
           </Note>
           <List changes={fromFields(model, versions)} versions={versions} onOpen={onOpen} />
         </>
@@ -47,8 +47,7 @@ function Audited({
   onOpen: (version: string) => void;
 }) {
   const target = `model ${team}/${model.name}`;
-  const filter = { target, limit: 200 } as Parameters<typeof auditQuery>[0];
-  const audit = useInfiniteQuery(auditQuery(filter));
+  const audit = useInfiniteQuery(auditQuery({ target, limit: 200 }));
   if (audit.error && !audit.data)
     return (
       <>
@@ -73,8 +72,8 @@ function Audited({
       <List changes={rows} versions={versions} onOpen={onOpen} />
       {rows.length === 0 && (
         <p className="text-muted">
-          The audit log has no row of this name. A model that was renamed has its rows under the
-          name that it had.
+          The audit log has no rows with this name. If the model was renamed, the rows have its old
+          name.
         </p>
       )}
       {audit.hasNextPage && (

@@ -39,7 +39,7 @@ function useSide(version: ModelVersion) {
 
 type Side = ReturnType<typeof useSide>;
 
-/** Two versions beside each other: their runs, what was measured, what was set, and their text. */
+/** Compares two versions: their runs, metrics, params, tags and texts. */
 export function Compare({
   before,
   after,
@@ -74,9 +74,9 @@ export function Compare({
         <Button onClick={onClose}>All versions</Button>
         <Button onClick={onSwap}>Swap</Button>
         <Segmented
-          label="Which values"
+          label="Values"
           options={[
-            { value: "differs", label: "What differs" },
+            { value: "differs", label: "Differences" },
             { value: "all", label: "All" },
           ]}
           value={same ? "all" : "differs"}
@@ -113,7 +113,7 @@ export function Compare({
               />
             ) : (
               <EmptyState title="No metrics, params or tags">
-                They come from the runs that the versions were registered from.
+                A version has those of its source run.
               </EmptyState>
             )
           }
@@ -153,7 +153,7 @@ function Head({ side: { version, run, error, ready }, prompt }: { side: Side; pr
             )}
           </p>
         ) : prompt ? null : (
-          <Note>It names no run, so only its tags are known.</Note>
+          <Note>The version has no source run, so Berth knows only its tags.</Note>
         )}
       </div>
     </Panel>

@@ -33,7 +33,7 @@ import type { Asked } from "./dialogs";
 import { AliasList, Description, TagList } from "./parts";
 import type { ModelRights } from "./rights";
 
-/** One version: what it is called, where it comes from, what it cost, and what was measured. */
+/** One version: its aliases and stage, its source run with the cost, and its metrics. */
 export function VersionDrawer({
   team,
   model,
@@ -47,7 +47,7 @@ export function VersionDrawer({
   team: string;
   model: RegisteredModel;
   version: ModelVersion | undefined;
-  /** Its number in the address. */
+  /** The version of the address. */
   wanted: string | undefined;
   rights: ModelRights;
   onAsk: (asked: Asked) => void;
@@ -181,7 +181,7 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** What a run has cost, as Berth keeps it among the metrics of the run. */
+/** The cost of a run. Berth logs it as a metric. */
 export function costOf(run: TrackedRun | undefined): number | undefined {
   const point = run?.data.metrics.find((m) => m.key === "berth.cost");
   const value = point && metricNumber(point.value);

@@ -5,7 +5,7 @@ import { ownTags, promptText } from "../models/model";
 
 export const NUMBER = (v: ModelVersion) => v.version;
 
-/** Columns of versions. A prompt has text where a model has a stage and a run. */
+/** The columns of versions. Prompts have a text in place of a stage and a run. */
 export function columnsOf(prompt: boolean): readonly Column<ModelVersion>[] {
   const all: Column<ModelVersion>[] = [
     {
@@ -166,7 +166,7 @@ export function Versions({
           )}
           csv={`${model.name}-versions`}
           empty={
-            <EmptyState title="It has no versions yet">
+            <EmptyState title="No versions yet">
               A script makes one:{" "}
               <code>mlflow.register_model("runs:/RUN_ID/model", "{model.name}")</code>
             </EmptyState>

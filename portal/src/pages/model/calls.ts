@@ -1,7 +1,7 @@
 import { useChange } from "@/api/queries";
 import { tracking } from "@/api/tracking";
 
-/** What can be changed of a registered model, and of a version of it. */
+/** The changes of a registered model and its versions. */
 export type ModelChange =
   | { kind: "describe"; version?: string; description: string }
   | { kind: "tag"; version?: string; key: string; value: string }

@@ -1,4 +1,4 @@
-// Who changed what of a model, and when. Pure.
+// The changes of a model. Pure.
 
 import type { ModelVersion, RegisteredModel } from "@/api/tracking";
 import type { AuditRow } from "@/api/types";
@@ -7,13 +7,13 @@ export interface Change {
   id: string;
   /** Milliseconds. */
   at: number;
-  /** Left out where only the time is known. */
+  /** Undefined if only the time is known. */
   who: string | undefined;
   what: string;
   version?: string | undefined;
 }
 
-/** What models and versions say themselves: who made them, and when they were last changed. */
+/** The creation and the last change of the model and its versions. */
 export function fromFields(model: RegisteredModel, versions: readonly ModelVersion[]): Change[] {
   const made = {
     id: "made",
@@ -50,7 +50,7 @@ export function fromFields(model: RegisteredModel, versions: readonly ModelVersi
   return out.sort(newestFirst);
 }
 
-/** The audit log as sentences. It has every change since the model was registered. */
+/** Turns rows of the audit log into sentences. */
 export function fromAudit(rows: readonly AuditRow[], team: string, name: string): Change[] {
   const target = `model ${team}/${name}`;
   return rows

@@ -1,4 +1,4 @@
-// Two versions of a model beside each other. Pure.
+// Compares two versions of a model. Pure.
 
 import { type LoggedModel, type ModelVersion, metricNumber, type TrackedRun } from "@/api/tracking";
 import { money } from "@/lib/format";
@@ -6,10 +6,10 @@ import { ownTags } from "../models/model";
 
 export type What = "metric" | "param" | "tag";
 
-/** What is known of a version, by what kind of thing it is and then by its key. */
+/** The values of a version, by kind and key. */
 export type Side = Readonly<Record<What, ReadonlyMap<string, string | number>>>;
 
-/** From its run and from the model that was logged, which has metrics and params of its own. */
+/** Collects the values of the run and of the logged model, which has its own metrics and params. */
 export function sideOf(version: ModelVersion, run?: TrackedRun, logged?: LoggedModel): Side {
   const metric = new Map<string, string | number>();
   for (const point of [...(run?.data.metrics ?? []), ...(logged?.data.metrics ?? [])])
@@ -30,7 +30,7 @@ export interface Compared {
   before: string | number | undefined;
   after: string | number | undefined;
   differs: boolean;
-  /** After less before, of numbers. */
+  /** The difference of two numbers. */
   change: number | undefined;
 }
 
@@ -49,7 +49,7 @@ export function compared(before: Side, after: Side): Compared[] {
         key,
         before: a,
         after: b,
-        // Two that are not numbers are the same: `Object.is` says so of NaN.
+        // `Object.is` treats NaN as equal to NaN.
         differs: !Object.is(a, b),
         change: numbers && !Number.isNaN(b - a) ? b - a : undefined,
       };
@@ -59,14 +59,14 @@ export function compared(before: Side, after: Side): Compared[] {
 
 const byText = (a: string, b: string) => a.localeCompare(b, "en", { numeric: true });
 
-/** The metrics that Berth itself keeps of a run have units. */
+/** The metrics that Berth logs have units. */
 export function valueText(key: string, value: string | number | undefined): string | undefined {
   if (typeof value !== "number") return value;
   if (key === "berth.cost") return money(value * 1e6);
   return figure(value);
 }
 
-/** Six digits that count, and no more zeros than it takes. */
+/** Six significant digits, without trailing zeros. */
 export function figure(value: number): string {
   if (!Number.isFinite(value))
     return Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "−Infinity";
@@ -77,7 +77,7 @@ export function figure(value: number): string {
   return text.replace("-", "−");
 }
 
-/** `+0.02 (+4 %)`; the share only where it says something. */
+/** `+0.02 (+4 %)`. Omits the percentage if the first value is zero. */
 export function changeText(row: Compared): string | undefined {
   const { change, before, key } = row;
   if (change === undefined || change === 0) return undefined;

@@ -17,7 +17,7 @@ import {
 import { plural } from "@/lib/format";
 import { changeModel, type ModelChange, useModelChange } from "./calls";
 
-/** What is being changed; the page holds it, so that one dialog is open at the most. */
+/** The open dialog. The page holds it, so that only one is open. */
 export type Asked =
   | { kind: "describe"; version?: ModelVersion }
   | { kind: "tag"; version?: ModelVersion; key?: string; value?: string }
@@ -78,7 +78,7 @@ export function ModelDialogs({
             )
           }
         >
-          Searches for it no longer find {asked.version ? "this version" : "this model"}.
+          Searches for the tag no longer find {asked.version ? "this version" : "this model"}.
         </Confirm>
       );
     case "unalias":
@@ -87,13 +87,13 @@ export function ModelDialogs({
           open
           onClose={onClose}
           title={`Remove the alias ${asked.alias}?`}
-          loses={[{ what: `What loads models:/${model.name}@${asked.alias} fails` }]}
+          loses={[{ what: `Code that loads models:/${model.name}@${asked.alias} fails` }]}
           verb="Remove alias"
           onConfirm={() =>
             send({ kind: "unalias", alias: asked.alias }, `Removed the alias ${asked.alias}`)
           }
         >
-          It names version {asked.names} now. The version stays.
+          The alias names version {asked.names} now. The version stays.
         </Confirm>
       );
     case "delete":
@@ -111,7 +111,7 @@ export function ModelDialogs({
               onDeleted(version);
               return;
             }
-            // The page leaves first: there is nothing that it could read again.
+            // Leave the page first, because it cannot load the deleted model again.
             await changeModel(team, model.name, { kind: "delete" });
             onDeleted(undefined);
             client.removeQueries({ queryKey: ["models", "one", model.name] });
@@ -133,7 +133,7 @@ interface Of {
   onClose: () => void;
 }
 
-/** A form that stays open with the error when the server refuses. */
+/** A form. If the server refuses, it stays open and shows the error. */
 function FormDialog({
   title,
   verb,
@@ -214,7 +214,7 @@ function Describe({ model, send, onClose, version }: Of & { version: ModelVersio
     >
       <Field
         label="Description"
-        hint="Shown as text, with its line breaks."
+        hint="Berth shows it as plain text, with its line breaks."
         error={left < 0 ? `${plural(-left, "character")} too many` : undefined}
       >
         {(p) => <Textarea {...p} rows={8} value={text} onChange={(e) => setText(e.target.value)} />}
@@ -247,7 +247,7 @@ function Tag({ model, send, onClose, asked }: Of & { asked: Extract<Asked, { kin
       }
     >
       {asked.key === undefined && (
-        <Field label="Key" hint={there ? `It is ${there.value || "empty"} now.` : undefined}>
+        <Field label="Key" hint={there ? `The value is ${there.value || "empty"} now.` : undefined}>
           {(p) => <Input {...p} mono value={key} onChange={(e) => setKey(e.target.value)} />}
         </Field>
       )}
@@ -308,8 +308,8 @@ function Alias({
       {now && (
         <Note tone={now.version === number ? "info" : "warn"}>
           {now.version === number
-            ? `It names version ${number} already.`
-            : `It names version ${now.version} now. What loads ${name} gets version ${number} from then on.`}
+            ? `The alias names version ${number} already.`
+            : `The alias names version ${now.version} now. Code that loads ${name} then gets version ${number}.`}
         </Note>
       )}
     </FormDialog>
@@ -341,7 +341,7 @@ function Stage({ versions, send, onClose, version }: Of & { version: ModelVersio
         )
       }
     >
-      <Field label="Stage" hint={`It is ${version.current_stage} now.`}>
+      <Field label="Stage" hint={`The stage is ${version.current_stage} now.`}>
         {(p) => (
           <Select
             {...p}
@@ -358,7 +358,7 @@ function Stage({ versions, send, onClose, version }: Of & { version: ModelVersio
           onChange={(e) => setArchive(e.target.checked)}
         />
       )}
-      <Note>MLflow advises aliases instead of stages. Both work here.</Note>
+      <Note>MLflow recommends aliases instead of stages. Berth supports both.</Note>
     </FormDialog>
   );
 }
@@ -379,7 +379,7 @@ function Delete({
     : `Delete ${model.name}?`;
   const loses = [
     { what: version ? "The entry of this version" : plural(versions.length, "version") },
-    ...aliases.map((alias) => ({ what: `The alias ${alias}, and what loads by it` })),
+    ...aliases.map((alias) => ({ what: `The alias ${alias}; code that loads it fails` })),
   ];
   return (
     <Confirm

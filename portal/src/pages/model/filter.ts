@@ -1,6 +1,6 @@
-/** `name = 'chat'`, in the grammar of MLflow's searches, which knows no escapes. */
+/** `name = 'chat'`. The grammar of MLflow's searches has no escapes. */
 export function nameFilter(name: string): string {
-  // With both quotes in it no text can say it: `_` stands for any one letter.
+  // A name with both quotes cannot be quoted. `_` matches any character.
   if (!name.includes("'")) return `name = '${name}'`;
   if (!name.includes('"')) return `name = "${name}"`;
   return `name LIKE '${name.replaceAll("'", "_")}'`;

@@ -34,7 +34,7 @@ import { columnsOf, NUMBER, Versions } from "./Versions";
 
 const route = getRouteApi("/models/$model");
 
-/** One registered model or prompt: what it is, its versions, and who changed what. */
+/** One registered model or prompt: its facts, versions and changes. */
 export default function ModelPage() {
   const { model: name } = route.useParams();
   const search = route.useSearch();
@@ -136,7 +136,7 @@ function Loaded({
         </div>
       </div>
       <Tabs
-        label="Of this model"
+        label="Views of the model"
         tabs={[
           { value: "versions", label: "Versions", count: all.length },
           { value: "changes", label: "Changes" },
@@ -163,9 +163,7 @@ function Loaded({
             <>
               {search.compare && (
                 <div className="pb-3">
-                  <Note tone="warn">
-                    One of the versions {search.compare.join(" and ")} is gone.
-                  </Note>
+                  <Note tone="warn">Version {search.compare.join(" or ")} was deleted.</Note>
                 </div>
               )}
               <Versions

@@ -5,7 +5,7 @@ import { Button, Chip } from "@/design";
 import { ownTags } from "../models/model";
 import type { Asked } from "./dialogs";
 
-/** Text of users, as text: with its line breaks and nothing else of its own. */
+/** A description as plain text with its line breaks. */
 export function Description({
   text,
   write,
@@ -22,7 +22,7 @@ export function Description({
           <bdi>{text}</bdi>
         </p>
       ) : (
-        <p className="min-w-0 text-muted">It has no description.</p>
+        <p className="min-w-0 text-muted">No description</p>
       )}
       <Button look="quiet" size="sm" icon={Pencil} iconOnly denied={write.reason} onClick={onEdit}>
         Edit description
@@ -31,7 +31,7 @@ export function Description({
   );
 }
 
-/** Tags as chips: a click changes one, its cross removes it after a question. */
+/** Tags as chips. A click changes a tag, and its cross removes it after a question. */
 export function TagList({
   tags,
   version,
@@ -82,7 +82,7 @@ export function TagList({
   );
 }
 
-/** Aliases as chips, each with the version that it names. */
+/** Aliases as chips, each with its version. */
 export function AliasList({
   aliases,
   version,

@@ -5,7 +5,7 @@ export type ModelTab = (typeof TABS)[number];
 
 export interface ModelSearch {
   tab?: ModelTab | undefined;
-  /** The version whose drawer is open. */
+  /** The version in the open drawer. */
   version?: string | undefined;
   /** Two versions, the older one first. */
   compare?: string[] | undefined;

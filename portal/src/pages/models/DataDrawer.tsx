@@ -21,7 +21,7 @@ import { nameOf, neighbours, targetOf } from "../lineage/model";
 import { dataDiffQuery } from "./data";
 import { type DataVersion, dataName, parentOf } from "./versions-of-data";
 
-/** One version of data: what it is, what is different from its parent, and who used it. */
+/** One version of data: its facts, the differences from its parent, and the runs that read it. */
 export function DataDrawer({
   team,
   name,
@@ -166,7 +166,7 @@ function Changes({ version, parent }: { version: DataVersion; parent: string }) 
 
 const MOST = 20;
 
-/** Runs and jobs that read it, from the lineage. */
+/** The runs and jobs that read it, from the lineage. */
 function UsedBy({ version }: { version: DataVersion }) {
   const found = useQuery(lineageQuery(`data:${dataName(version)}`, version.team, "down"));
   const users = found.data

@@ -105,7 +105,7 @@ const COLUMNS: readonly Column<DataVersion>[] = [
   },
 ];
 
-/** Versions of data of a team: how large, made from what, and who used them. */
+/** The versions of data of a team, with their sizes and parents. */
 export function DataTab({
   team,
   search,
@@ -140,7 +140,7 @@ export function DataTab({
         toolbar={
           <SearchInput
             label="Search data"
-            placeholder="Name, maker, note or hash"
+            placeholder="Name, user, note or hash"
             value={search.q}
             onChange={(q) => onSearch({ q: q || undefined })}
             className="w-60 max-md:w-full"

@@ -134,8 +134,8 @@ export function NoModels({
     >
       <p>
         {prompts
-          ? "A prompt gets a name and versions from MLflow's client:"
-          : "A script registers what it has trained with MLflow's client; in a job it needs no token:"}
+          ? "Register a prompt with MLflow's client:"
+          : "A script registers a model with MLflow's client. In a job it needs no token:"}
       </p>
       <pre
         tabIndex={0}

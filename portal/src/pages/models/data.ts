@@ -11,7 +11,7 @@ export function dataQuery(team: string) {
   });
 }
 
-/** What is different between two versions of data, such as `c4@v2` and `c4@v3`. */
+/** The differences between two versions of data, such as `c4@v2` and `c4@v3`. */
 export function dataDiffQuery(team: string, from: string, to: string) {
   return queryOptions({
     queryKey: ["data", team, "diff", from, to],

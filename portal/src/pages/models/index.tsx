@@ -13,7 +13,7 @@ const route = getRouteApi("/models");
 
 const LABELS: Record<ModelsTab, string> = { models: "Models", prompts: "Prompts", data: "Data" };
 
-/** What teams keep by name and version: models, prompts and data. */
+/** The models, prompts and data of teams. */
 export default function ModelsPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();

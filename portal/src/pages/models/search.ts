@@ -7,7 +7,7 @@ export interface ModelsSearch {
   tab?: ModelsTab | undefined;
   q?: string | undefined;
   sort?: string | undefined;
-  /** The version of data whose drawer is open. */
+  /** The version of data in the open drawer. */
   open?: string | undefined;
 }
 

@@ -1,10 +1,10 @@
-// Versions of data as they are named, listed and looked up. Pure.
+// The names and the order of versions of data. Pure.
 
 import type { components } from "@/api/schema";
 
 export type DataVersion = components["schemas"]["DataVersion"];
 
-/** `c4@v3`, as everything else names it. */
+/** Such as `c4@v3`. */
 export function dataName(of: { name: string; version: number }): string {
   return `${of.name}@v${of.version}`;
 }
@@ -19,7 +19,7 @@ export function fits(of: DataVersion, text: string | undefined): boolean {
   return words.every((word) => all.includes(word));
 }
 
-/** The newest of each name first, and below it the versions before it. */
+/** Groups the versions by name, each from the newest to the oldest. */
 export function byName(all: readonly DataVersion[]): DataVersion[] {
   return [...all].sort((a, b) =>
     a.name === b.name ? b.version - a.version : a.name.localeCompare(b.name, "en"),

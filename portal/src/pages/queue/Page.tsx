@@ -110,7 +110,7 @@ function Figures({ rows, row }: { rows: readonly Row[]; row: Row | undefined }) 
     <Stats>
       <Stat
         label="GPUs in use"
-        note={`of ${gpus(quota * 1000)}; ${gpus(sum((r) => r.demand) * 1000)} asked for`}
+        note={`${quota > 0 ? `of ${gpus(quota * 1000)}` : "no quota of its own"}; ${gpus(sum((r) => r.demand) * 1000)} asked for`}
       >
         {gpus(sum((r) => r.used) * 1000)}
       </Stat>

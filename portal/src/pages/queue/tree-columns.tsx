@@ -22,12 +22,20 @@ export const COLUMNS: readonly Column[] = [
     header: "Used GPUs",
     hint: "GPUs in use, and promised",
     right: true,
-    cell: (r) => (
-      <>
-        {number(r.used)}
-        <span className="text-faint"> of {number(r.quota)}</span>
-      </>
-    ),
+    cell: (r) =>
+      r.quota > 0 ? (
+        <>
+          {number(r.used)}
+          <span className="text-faint"> of {number(r.quota)}</span>
+        </>
+      ) : (
+        <Tooltip text="The queue has no quota of its own. It uses GPUs that others leave free.">
+          <span>
+            {number(r.used)}
+            <span className="text-faint">, no quota</span>
+          </span>
+        </Tooltip>
+      ),
   },
   {
     id: "fair",

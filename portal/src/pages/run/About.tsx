@@ -3,7 +3,7 @@ import { CopyButton, Facts, Mono, None, Panel, TextLink, Time } from "@/design";
 import { plainName } from "../experiments/teams";
 import type { RunParts } from "./model";
 
-/** Whose it is, what it ran on and from which code. */
+/** The experiment, the job, the hardware and the code of the run. */
 export function About({
   parts: { run, row, team },
   experiment,
@@ -35,7 +35,7 @@ export function About({
             </TextLink>,
           ],
           tag("mlflow.parentRunId") !== undefined && [
-            "Part of",
+            "Parent run",
             <TextLink
               key="parent"
               to="/runs/$run"
@@ -49,7 +49,7 @@ export function About({
             "Project",
             <bdi key="p">{tag("berth.project")}</bdi>,
           ],
-          tag("berth.end") !== undefined && ["How it ended", <bdi key="e">{tag("berth.end")}</bdi>],
+          tag("berth.end") !== undefined && ["End", <bdi key="e">{tag("berth.end")}</bdi>],
           tag("berth.attempts") !== undefined && ["Attempts", tag("berth.attempts")],
           tag("berth.gpus") !== undefined && ["GPUs", tag("berth.gpus")],
           tag("berth.nodes") !== undefined && ["Nodes", <bdi key="n">{tag("berth.nodes")}</bdi>],
@@ -64,7 +64,7 @@ export function About({
             <span key="c" className="flex min-w-0 items-center gap-1">
               <Mono>{commit.slice(0, 12)}</Mono>
               {tag("berth.code.dirty") === "true" && (
-                <span className="text-warn">with changes that are in no commit</span>
+                <span className="text-warn">with uncommitted changes</span>
               )}
             </span>,
           ],

@@ -1,4 +1,4 @@
-import { Ellipsis, Pencil, RotateCcw, Tag, Trash2, Waypoints } from "lucide-react";
+import { Ellipsis, Pencil, Repeat2, RotateCcw, Tag, Trash2, Waypoints } from "lucide-react";
 import { useState } from "react";
 import { asApiError } from "@/api/error";
 import { useChange } from "@/api/queries";
@@ -12,8 +12,14 @@ export function useRunChange() {
   return useChange((change: RunChange) => changeRun(change), "runs");
 }
 
-/** What can be done with a run. */
-export function RunActions({ parts: { row, team } }: { parts: RunParts }) {
+/** The actions on a run. */
+export function RunActions({
+  parts: { row, team },
+  onReproduce,
+}: {
+  parts: RunParts;
+  onReproduce: () => void;
+}) {
   const [asked, ask] = useState<"rename" | "tag" | "delete">();
   const whose = { team, user: row.user };
   const write = useMay("JobsSubmit", whose);
@@ -23,13 +29,16 @@ export function RunActions({ parts: { row, team } }: { parts: RunParts }) {
   const restore = async () => {
     try {
       await change.mutateAsync({ do: "restore", run });
-      toast("The run is back");
+      toast("Restored the run");
     } catch (e) {
       toast(`Not restored: ${asApiError(e).message}`, { tone: "bad" });
     }
   };
   return (
     <>
+      <Button icon={Repeat2} onClick={onReproduce}>
+        Reproduce
+      </Button>
       <LinkButton to="/lineage" search={{ of: `run:${run}` }} icon={Waypoints}>
         Lineage
       </LinkButton>
@@ -80,13 +89,13 @@ export function RunActions({ parts: { row, team } }: { parts: RunParts }) {
         verb="Delete the run"
         onConfirm={() => change.mutateAsync({ do: "delete", run })}
       >
-        Lists leave it out. It can be restored until the server removes it for good.
+        Lists omit deleted runs. You can restore it until the server removes it for good.
       </Confirm>
     </>
   );
 }
 
-/** A new tag, or another value of one that is there. */
+/** Adds a tag, or changes its value. */
 export function TagDialog({
   run,
   name = "",
@@ -103,7 +112,7 @@ export function TagDialog({
     <NameDialog
       title="Set a tag"
       fields={[
-        { label: "Key", value: name, hint: "A key that is there already gets the new value." },
+        { label: "Key", value: name, hint: "If the run has this key, the value changes." },
         { label: "Value", value, optional: true },
       ]}
       verb="Set the tag"

@@ -1,23 +1,21 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Download, File, Folder } from "lucide-react";
-import { Fragment, useMemo } from "react";
+import { Download, File } from "lucide-react";
+import { useMemo } from "react";
 import { request } from "@/api/client";
 import { type ArtifactFile, artifactAddress, listArtifacts } from "@/api/tracking";
+import { downloadColumn, FolderPath, fileColumns, inOrder, joined } from "@/app/files";
 import { SaveButton } from "@/app/SaveButton";
 import {
   type Column,
-  Cut,
   Drawer,
   EmptyState,
   ErrorState,
-  None,
   neighbour,
   Skeleton,
   Table,
   TextLink,
 } from "@/design";
 import { bytes } from "@/lib/format";
-import { joined } from "../job/Files";
 import {
   curlOf,
   MEDIA,
@@ -30,14 +28,15 @@ import {
 } from "./model";
 import type { RunSearch } from "./search";
 
-/** Entries of a folder with their paths below the run's artifacts. */
+/** An entry of a folder. */
 interface Entry extends ArtifactFile {
   name: string;
 }
 
 const NAME = (e: Entry) => e.name;
+const isFolder = (e: Entry) => e.is_dir;
 
-/** What the run keeps: folders, previews, downloads. */
+/** The artifacts of the run: folders, previews, downloads. */
 export default function Artifacts({
   parts,
   search,
@@ -55,7 +54,7 @@ export default function Artifacts({
     queryFn: ({ signal }) => listArtifacts(joined(root, path), signal),
     placeholderData: keepPreviousData,
   });
-  const rows = useMemo(() => list.data && inOrder(list.data), [list.data]);
+  const rows = useMemo(() => list.data && inOrder(list.data.map(named), isFolder), [list.data]);
   const columns = useMemo(() => columnsOf(run, root, path), [run, root, path]);
   const open = search.file?.slice(path ? path.length + 1 : 0);
   const files = rows?.filter((e) => !e.is_dir) ?? [];
@@ -63,26 +62,15 @@ export default function Artifacts({
   const show = (name: string) => set({ file: joined(path, name) });
   return (
     <>
-      <nav aria-label="Folder" className="flex flex-wrap items-center gap-1 px-4 py-3">
-        {crumbs(path).map((c, i, all) => (
-          <Fragment key={c.path}>
-            {i > 0 && <span className="text-faint">/</span>}
-            {i === all.length - 1 ? (
-              <span className="font-medium" aria-current="page">
-                {c.name}
-              </span>
-            ) : (
-              <TextLink
-                to="/runs/$run"
-                params={{ run }}
-                search={{ tab: "artifacts", path: c.path || undefined }}
-              >
-                {c.name}
-              </TextLink>
-            )}
-          </Fragment>
-        ))}
-      </nav>
+      <FolderPath
+        root="artifacts"
+        path={path}
+        link={(to, name) => (
+          <TextLink to="/runs/$run" params={{ run }} search={{ tab: "artifacts", path: to }}>
+            {name}
+          </TextLink>
+        )}
+      />
       <Table
         id="run-artifacts"
         label="Artifacts"
@@ -101,7 +89,7 @@ export default function Artifacts({
             title={path ? "This folder is empty" : "No artifacts yet"}
             command={path ? undefined : 'mlflow.log_artifact("plot.png")'}
           >
-            {path ? undefined : "Files, plots and models that the script logs show up here."}
+            {path ? undefined : "A script logs files, plots and models here."}
           </EmptyState>
         }
       />
@@ -144,7 +132,7 @@ async function look(
 ): Promise<Seen> {
   const kind = previewOf(file);
   const at = artifactAddress(joined(root, file));
-  if (kind === "none") return { none: "Files of this kind have no preview." };
+  if (kind === "none") return { none: "Berth has no preview for this type of file." };
   if (size === 0) return { none: "The file is empty." };
   if (kind === "image") {
     if ((size ?? 0) > MOST_IMAGE) return { none: "The image is too large for a preview." };
@@ -163,7 +151,7 @@ async function look(
   return { text: kind === "json" && whole ? pretty(text) : text, whole };
 }
 
-/** The policy of the page lets images come from data, not from other addresses. */
+/** The content security policy allows images from data URLs only. */
 function dataUrl(blob: Blob): Promise<string> {
   return new Promise((found, failed) => {
     const reader = new FileReader();
@@ -177,7 +165,7 @@ function Preview({ root, file, size }: { root: string; file: string; size: numbe
   const seen = useQuery({
     queryKey: ["runs", "artifact", root, file],
     queryFn: ({ signal }) => look(root, file, size, signal),
-    // A file of a run seldom changes, and can be large.
+    // An artifact rarely changes, and it may be large.
     staleTime: 60_000,
     gcTime: 60_000,
   });
@@ -192,10 +180,10 @@ function Preview({ root, file, size }: { root: string; file: string; size: numbe
     <div className="flex flex-col gap-2">
       {!seen.data.whole && (
         <p className="text-12 text-muted">
-          The first {bytes(MOST_TEXT)}. Download the file for all of it.
+          The preview shows the first {bytes(MOST_TEXT)}. Download the file to see the rest.
         </p>
       )}
-      {/* It scrolls to the side, and so takes the focus. */}
+      {/* A long line scrolls to the side, so the text takes the focus. */}
       <pre
         tabIndex={0}
         data-scrolls
@@ -211,86 +199,44 @@ function Preview({ root, file, size }: { root: string; file: string; size: numbe
 
 function columnsOf(run: string, root: string, path: string): Column<Entry>[] {
   return [
-    {
-      id: "name",
-      header: "Name",
-      width: 200,
-      grow: 3,
-      fixed: true,
-      narrow: "title",
-      value: NAME,
-      cell: (e) => {
-        const Icon = e.is_dir ? Folder : File;
-        return (
-          <span className="flex min-w-0 items-center gap-2">
-            <Icon
-              size={14}
-              className="shrink-0 text-muted"
-              aria-label={e.is_dir ? "folder" : "file"}
-            />
-            <TextLink
-              to="/runs/$run"
-              params={{ run }}
-              search={{
-                tab: "artifacts",
-                ...(e.is_dir
-                  ? { path: joined(path, e.name) }
-                  : { path: path || undefined, file: joined(path, e.name) }),
-              }}
-              className="min-w-0 text-fg!"
-            >
-              <Cut>{e.name}</Cut>
-            </TextLink>
-          </span>
-        );
-      },
-    },
-    {
-      id: "size",
-      header: "Size",
-      width: 100,
-      align: "right",
-      narrow: "end",
-      value: (e) => e.file_size,
-      cell: (e) => (e.is_dir ? <None /> : bytes(e.file_size ?? 0)),
-    },
-    {
-      id: "download",
-      header: "Download",
-      width: 88,
-      align: "right",
-      narrow: "end",
-      cell: (e) =>
-        e.is_dir ? null : (
-          <SaveButton
-            look="quiet"
-            size="sm"
-            icon={Download}
-            iconOnly
-            at={artifactAddress(joined(root, joined(path, e.name)))}
-            file={e.name}
-          >
-            {`Download ${e.name}`}
-          </SaveButton>
-        ),
-    },
+    ...fileColumns<Entry>({
+      isFolder,
+      kind: () => [File, "file"],
+      size: (e) => e.file_size,
+      link: (e, name) => (
+        <TextLink
+          to="/runs/$run"
+          params={{ run }}
+          search={{
+            tab: "artifacts",
+            ...(isFolder(e)
+              ? { path: joined(path, e.name) }
+              : { path: path || undefined, file: joined(path, e.name) }),
+          }}
+          className="min-w-0 text-fg!"
+        >
+          {name}
+        </TextLink>
+      ),
+    }),
+    downloadColumn((e) =>
+      isFolder(e) ? null : (
+        <SaveButton
+          look="quiet"
+          size="sm"
+          icon={Download}
+          iconOnly
+          at={artifactAddress(joined(root, joined(path, e.name)))}
+          file={e.name}
+        >
+          {`Download ${e.name}`}
+        </SaveButton>
+      ),
+    ),
   ];
 }
 
-function crumbs(path: string): { name: string; path: string }[] {
-  const parts = path.split("/").filter(Boolean);
-  return [
-    { name: "artifacts", path: "" },
-    ...parts.map((name, i) => ({ name, path: parts.slice(0, i + 1).join("/") })),
-  ];
-}
-
-function inOrder(files: readonly ArtifactFile[]): Entry[] {
-  return files
-    .map((f) => ({ ...f, name: f.path.replace(/\/+$/, "").split("/").at(-1) ?? f.path }))
-    .sort(
-      (a, b) =>
-        Number(b.is_dir) - Number(a.is_dir) ||
-        a.name.localeCompare(b.name, "en", { numeric: true }),
-    );
+/** The server sends paths; the list shows the last part. */
+function named(file: ArtifactFile): Entry {
+  return { ...file, name: file.path.replace(/\/+$/, "").split("/").at(-1) ?? file.path };
 }

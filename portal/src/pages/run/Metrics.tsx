@@ -21,7 +21,7 @@ export default function Metrics({
   if (names.length === 0)
     return (
       <EmptyState title="No metrics yet" command={'mlflow.log_metric("loss", 0.5, step=1)'}>
-        What the script logs by this call is drawn here.
+        This call logs a value of a metric.
       </EmptyState>
     );
   return <MetricCurves drawn={drawn} names={names} search={search} set={set} />;

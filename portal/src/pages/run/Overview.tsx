@@ -32,10 +32,7 @@ export function Overview({
             <Span from={new Date(row.start).toISOString()} />
           )}
         </Stat>
-        <Stat
-          label="Cost"
-          note={cost === undefined ? "Berth knows it for its own jobs" : "of its job"}
-        >
+        <Stat label="Cost" note={cost === undefined ? "only for runs of jobs" : "of its job"}>
           {cost === undefined ? <None /> : money(cost * 1e6)}
         </Stat>
         <Stat
@@ -58,7 +55,7 @@ export function Overview({
         <Models parts={parts} />
         <Datasets parts={parts} />
       </div>
-      <Panel title="In a terminal" flush>
+      <Panel title="On the command line" flush>
         <div className="divide-y divide-line">
           <CommandLine command={berth(`lineage run:${row.id}`, { "--team": parts.team })} />
           <CommandLine command={berth(`reproduce run:${row.id}`, { "--team": parts.team })} />

@@ -3,15 +3,15 @@ import { loggedModelQuery, modelVersionsQuery } from "@/api/tracking";
 import { Cut, EmptyState, Panel, TextLink } from "@/design";
 import { datasetOf, type RunParts } from "./model";
 
-/** Its inputs. */
+/** The data sets that the run read. */
 export function Datasets({ parts: { run } }: { parts: RunParts }) {
   const all = run.inputs.dataset_inputs.map(datasetOf);
   return (
     <Panel title="Data" flush>
       {all.length === 0 ? (
         <EmptyState title="No data sets">
-          Versions of data that a job mounts, and what the script logs by mlflow.log_input, stand
-          here.
+          Berth records the versions of data that a job mounts. A script logs others with
+          mlflow.log_input.
         </EmptyState>
       ) : (
         <ul className="max-h-110 divide-y divide-line overflow-y-auto">
@@ -38,10 +38,10 @@ export function Datasets({ parts: { run } }: { parts: RunParts }) {
   );
 }
 
-/** Outputs that are asked for by name; a run has seldom more. */
+/** The maximum number of logged models, because each takes a request. */
 const MOST_MODELS = 20;
 
-/** Its output models. */
+/** The models that the run logged, and the versions registered from it. */
 export function Models({ parts: { run, row, team } }: { parts: RunParts }) {
   const versions = useQuery({
     ...modelVersionsQuery(`run_id = '${row.id}'`, team),
@@ -54,7 +54,7 @@ export function Models({ parts: { run, row, team } }: { parts: RunParts }) {
     <Panel title="Models">
       {none ? (
         <EmptyState title="No models yet">
-          Models that the script logs, and versions that are registered from them, stand here.
+          A script logs models with mlflow.log_model, and registers versions of them.
         </EmptyState>
       ) : (
         <ul className="flex flex-col gap-1.5">

@@ -6,7 +6,7 @@ import { Button, EmptyState, Panel, toast } from "@/design";
 import { TagDialog, useRunChange } from "./Actions";
 import { isOwnTag, type RunParts, tagsInOrder } from "./model";
 
-/** Tags, to change and to remove where one may. */
+/** The tags. A user with the right can change and remove them. */
 export function Tags({ parts: { row, team } }: { parts: RunParts }) {
   const may = useMay("JobsSubmit", { team, user: row.user });
   const change = useRunChange();

@@ -5,7 +5,7 @@ import { count } from "@/lib/format";
 import { metricText } from "../experiments/model/row";
 import type { RunParts } from "./model";
 
-/** A long list scrolls in its panel; a short one is as high as its rows. */
+/** A table in a panel. A long table scrolls. */
 function Rows<T>({
   id,
   label,
@@ -102,7 +102,7 @@ function metricColumns(run: string): Column<MetricPoint>[] {
   ];
 }
 
-/** The newest value of each metric; its name leads to the curve. */
+/** The newest value of each metric. The name is a link to the curve. */
 export function Metrics({ parts: { run, row } }: { parts: RunParts }) {
   const columns = useMemo(() => metricColumns(row.id), [row.id]);
   return (

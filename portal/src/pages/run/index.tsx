@@ -1,39 +1,28 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo } from "react";
-import { asApiError } from "@/api/error";
 import { artifactPath, experimentQuery, runQuery, teamOf } from "@/api/tracking";
-import { useActions } from "@/app/keyboard";
-import {
-  berth,
-  Cut,
-  ErrorNote,
-  ErrorState,
-  LinkButton,
-  Note,
-  Page,
-  StateBadge,
-  shell,
-  Tabs,
-} from "@/design";
+import { InLine, RecordPage, useTabActions } from "@/app/RecordPage";
+import { berth, LinkButton, Note, StateBadge, shell } from "@/design";
 import { rowOf, statusOf } from "../experiments/model/row";
 import { plainName } from "../experiments/teams";
-import { useSticky } from "../job/sticky";
 import { RunActions } from "./Actions";
 import { curlOf, type RunParts } from "./model";
 import { Overview } from "./Overview";
 import { Loading } from "./Skeletons";
-import { type RunSearch, type RunTab, TABS } from "./search";
+import type { RunSearch, RunTab } from "./search";
 
 const route = getRouteApi("/runs/$run");
 const Metrics = lazy(() => import("./Metrics"));
 const Artifacts = lazy(() => import("./Artifacts"));
+const Reproduce = lazy(() => import("./Reproduce"));
 
 const LABELS: Record<RunTab, string> = {
   overview: "Overview",
   metrics: "Metrics",
   artifacts: "Artifacts",
 };
+const KEYS = { overview: "o", metrics: "m", artifacts: "a" };
 
 export default function RunPage() {
   const { run: id } = route.useParams();
@@ -44,18 +33,12 @@ export default function RunPage() {
     void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
   const go = (to: RunTab) =>
     void navigate({ search: (old) => ({ ...old, tab: to === "overview" ? undefined : to }) });
-  useActions(
-    TABS.map((to) => ({
-      id: `run-tab:${to}`,
-      group: "This run",
-      label: LABELS[to],
-      keys: to[0] as string,
-      run: () => go(to),
-    })),
-  );
+  const reproduce = () => set({ reproduce: true });
+  useTabActions("run", LABELS, KEYS, go, [
+    { id: "run-reproduce", group: "This run", label: "Reproduce", keys: "r", run: reproduce },
+  ]);
 
   const query = useQuery(runQuery(id));
-  const error = useSticky(query);
   const run = query.data;
   const experiment = useQuery({
     ...experimentQuery(run?.info.experiment_id ?? "", undefined),
@@ -70,83 +53,56 @@ export default function RunPage() {
       root: artifactPath(run.info.artifact_uri),
     };
   }, [run]);
-
-  if (error && !run)
-    return (
-      <Page
-        title={`Run ${id}`}
-        path={PATH}
-        actions={<LinkButton to="/experiments">All experiments</LinkButton>}
-        command={berth("runs")}
-      >
-        <ErrorState
-          error={error}
-          {...(asApiError(error).status !== 404 && { onRetry: () => void query.refetch() })}
-        />
-      </Page>
-    );
-  const title = run?.info.run_name || id;
+  const above = experiment && {
+    label: plainName(experiment),
+    to: `/experiments/${encodeURIComponent(experiment.experiment_id)}`,
+  };
   return (
-    <Page
-      title={title}
-      path={
-        experiment
-          ? [
-              ...PATH,
-              {
-                label: plainName(experiment),
-                to: `/experiments/${encodeURIComponent(experiment.experiment_id)}`,
-              },
-            ]
-          : PATH
-      }
-      heading={<Cut>{title}</Cut>}
+    <RecordPage
+      title={run?.info.run_name || id}
+      path={above ? [...PATH, above] : PATH}
+      query={query}
+      missing={{
+        title: `Run ${id}`,
+        actions: <LinkButton to="/experiments">All experiments</LinkButton>,
+        command: berth("runs"),
+      }}
       badge={parts && <Badge parts={parts} />}
-      actions={parts && <RunActions parts={parts} />}
-      fill
+      actions={parts && <RunActions parts={parts} onReproduce={reproduce} />}
       command={
         parts && tab === "artifacts"
           ? curlOf(parts.root, search)
           : berth(`runs show ${shell(id)}`, { "--team": parts?.team })
       }
-    >
-      {query.error !== null && run && (
-        <div className="px-4 pb-2">
-          <ErrorNote error={query.error} onRetry={() => void query.refetch()} />
-        </div>
-      )}
-      {run?.info.lifecycle_stage === "deleted" && (
-        <div className="px-4 pb-2">
+      note={
+        run?.info.lifecycle_stage === "deleted" && (
           <Note tone="warn">
-            This run is deleted. Lists leave it out. It can be restored until the server removes it
-            for good.
+            This run is deleted. Lists omit it. You can restore it until the server removes it for
+            good.
           </Note>
-        </div>
+        )
+      }
+      tabsLabel="Views of the run"
+      tabs={LABELS}
+      tab={tab}
+      onTab={go}
+      scrollsItself={tab === "artifacts"}
+      loading={<Loading />}
+      drawer={
+        parts &&
+        search.reproduce && (
+          <Reproduce parts={parts} onClose={() => set({ reproduce: undefined })} />
+        )
+      }
+    >
+      {parts && (
+        <Suspense fallback={<Loading />}>
+          {tab === "overview" && <Overview parts={parts} experiment={experiment} />}
+          {tab === "metrics" && <Metrics parts={parts} search={search} set={set} />}
+          {tab === "artifacts" && <Artifacts parts={parts} search={search} set={set} />}
+        </Suspense>
       )}
-      <Tabs
-        label="Views of the run"
-        tabs={TABS.map((value) => ({ value, label: LABELS[value] }))}
-        value={tab}
-        onChange={(to) => go(to)}
-      >
-        <div
-          className={
-            tab === "artifacts" ? "flex h-full min-h-0 flex-col" : "h-full overflow-y-auto"
-          }
-          aria-busy={!parts || undefined}
-        >
-          {parts ? (
-            <Suspense fallback={<Loading />}>
-              {tab === "overview" && <Overview parts={parts} experiment={experiment} />}
-              {tab === "metrics" && <Metrics parts={parts} search={search} set={set} />}
-              {tab === "artifacts" && <Artifacts parts={parts} search={search} set={set} />}
-            </Suspense>
-          ) : (
-            <Loading />
-          )}
-        </div>
-      </Tabs>
-    </Page>
+    </RecordPage>
   );
 }
 
@@ -159,17 +115,10 @@ function Badge({ parts: { row, team } }: { parts: RunParts }) {
       <span data-testid="run-status">
         <StateBadge state={state} word={word} soft />
       </span>
-      <span className="flex min-w-0 items-center gap-1.5 text-muted">
+      <InLine>
         <bdi className="max-w-40 truncate">{row.user}</bdi>
-        {team && (
-          <>
-            <span aria-hidden className="text-faint">
-              ·
-            </span>
-            <bdi className="max-w-40 truncate">{team}</bdi>
-          </>
-        )}
-      </span>
+        {team && <bdi className="max-w-40 truncate">{team}</bdi>}
+      </InLine>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// What the page of a run shows, from what MLflow's routes say. Pure.
+// Prepares the answers of MLflow's routes for the page of a run. Pure.
 
 import type { DatasetInput, TrackedRun } from "@/api/tracking";
 import { artifactAddress, record } from "@/api/tracking";
@@ -10,17 +10,17 @@ export interface RunParts {
   run: TrackedRun;
   row: Row;
   team: string | undefined;
-  /** Its artifacts, as their routes name them. */
+  /** The root of its artifacts, as the routes of artifacts take it. */
   root: string;
 }
 
 export interface Dataset {
   name: string;
   digest: string;
-  /** What it was used for: training, validation, data. */
+  /** The use of the data set: training, validation, data. */
   context: string | undefined;
   source: string | undefined;
-  /** `data:c4@v3`, where it is a version that Berth keeps. */
+  /** `data:c4@v3`, if Berth keeps the version. */
   lineage: string | undefined;
 }
 
@@ -53,12 +53,12 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Tags that Berth or MLflow writes; the others are the user's. */
+/** Whether a user set the tag, and not Berth or MLflow. */
 export function isOwnTag(key: string): boolean {
   return !/^(berth|mlflow)\./.test(key);
 }
 
-/** The lines of a panel of tags: the user's first. */
+/** The tags of users come first. */
 export function tagsInOrder(tags: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(tags).sort(
     ([a], [b]) => Number(!isOwnTag(a)) - Number(!isOwnTag(b)) || a.localeCompare(b, "en"),
@@ -74,7 +74,7 @@ const BINARY = new Set(
   ),
 );
 
-/** How a file can be looked at, by the end of its name; unknown ends are tried as text. */
+/** The kind of preview, by the extension of the file. Files with an unknown extension may be text. */
 export function previewOf(path: string): Preview {
   const name = path.split("/").at(-1) ?? "";
   const end = name.includes(".") ? (name.split(".").at(-1) ?? "").toLowerCase() : "";
@@ -95,11 +95,11 @@ export const MEDIA: Record<string, string> = {
   avif: "image/avif",
 };
 
-/** More of a text than this is downloaded, not looked at. */
+/** The maximum sizes of a preview. */
 export const MOST_TEXT = 256 * 1024;
 export const MOST_IMAGE = 16 * 1024 * 1024;
 
-/** Text from bytes; undefined where they are none. A character that was cut at the end is left out. */
+/** Decodes text; undefined for other bytes. Omits a character that the end of the preview cuts. */
 export function textOfBytes(bytes: Uint8Array, whole: boolean): string | undefined {
   if (bytes.subarray(0, 8000).includes(0)) return undefined;
   try {
@@ -109,7 +109,7 @@ export function textOfBytes(bytes: Uint8Array, whole: boolean): string | undefin
   }
 }
 
-/** Indented, where it is all there and JSON. */
+/** Indents JSON. */
 export function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -118,7 +118,7 @@ export function pretty(text: string): string {
   }
 }
 
-/** The same on the command line: a folder is listed, a file is saved. */
+/** The command that lists the folder or saves the file. */
 export function curlOf(root: string, { path, file }: RunSearch): string {
   const token = '-H "Authorization: Bearer $BERTH_TOKEN"';
   const base = "/api/2.0/mlflow-artifacts/artifacts";

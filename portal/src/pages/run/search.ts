@@ -6,14 +6,16 @@ export type RunTab = (typeof TABS)[number];
 
 export interface RunSearch {
   tab?: RunTab | undefined;
-  /** Metrics that are drawn, and how. */
+  /** The metrics to draw, and how. */
   metrics?: string[] | undefined;
   x?: XAxis | undefined;
   log?: true | undefined;
   smooth?: number | undefined;
-  /** A folder of its artifacts, and the file whose preview is open. */
+  /** The open folder of artifacts, and the file with an open preview. */
   path?: string | undefined;
   file?: string | undefined;
+  /** Whether the drawer with the recipe is open. */
+  reproduce?: true | undefined;
 }
 
 export function runSearch(raw: Raw): RunSearch {
@@ -25,5 +27,6 @@ export function runSearch(raw: Raw): RunSearch {
     smooth: num(raw, "smooth"),
     path: str(raw, "path", 1000),
     file: str(raw, "file", 1000),
+    reproduce: flag(raw, "reproduce"),
   };
 }

@@ -72,7 +72,8 @@ export const ShareBar = memo(function ShareBar(props: ShareBarProps) {
       {!bare && (
         <div className="viz-share-words" aria-hidden="true">
           <span>
-            <b>{number(props.used)}</b> of {number(props.quota)} {unit}
+            <b>{number(props.used)}</b>{" "}
+            {props.quota > 0 ? `of ${number(props.quota)} ${unit}` : `${unit}, no quota of its own`}
           </span>
           {parts.borrowed > 0 && <span>borrows {number(parts.borrowed)}</span>}
           {parts.lent > 0 && <span>lends {number(parts.lent)}</span>}

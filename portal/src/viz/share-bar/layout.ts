@@ -29,7 +29,11 @@ export function shareParts(share: Share, most?: number | undefined): ShareParts 
 
 export function shareWords(share: Share, unit: string): string {
   const { borrowed, lent } = shareParts(share);
-  const parts = [`${number(share.used)} of ${number(share.quota)} ${unit}`];
+  const parts = [
+    share.quota > 0
+      ? `${number(share.used)} of ${number(share.quota)} ${unit}`
+      : `${number(share.used)} ${unit}, no quota of its own`,
+  ];
   if (borrowed > 0) parts.push(`borrows ${number(borrowed)}`);
   if (lent > 0) parts.push(`lends ${number(lent)}`);
   if (share.fair !== null && share.fair !== undefined)

@@ -68,6 +68,9 @@ describe("shares", () => {
     expect(shareWords({ used: 112, quota: 96, fair: 100 }, "GPUs")).toBe(
       "112 of 96 GPUs, borrows 16, fair share 100",
     );
+    expect(shareWords({ used: 6, quota: 0 }, "GPUs")).toBe(
+      "6 GPUs, no quota of its own, borrows 6",
+    );
   });
 });
 

@@ -1,23 +1,15 @@
 // Many lines over one numeric axis: steps, time or cost. Each line has its own points.
 
-import {
-  type KeyboardEvent,
-  memo,
-  type PointerEvent,
-  useEffect,
-  useMemo,
-  useRef,
-  useState,
-} from "react";
-import { fit, point, useRedraw, useSize } from "../common/canvas";
+import { type KeyboardEvent, memo, type PointerEvent, useMemo, useState } from "react";
+import { point } from "../common/canvas";
 import { tint } from "../common/colour";
-import { HiddenTable, Readout, Swatch, Tip } from "../common/parts";
+import { HiddenTable, Readout, Swatch } from "../common/parts";
 import { clamp, lowerBound, upperBound } from "../common/scale";
-import { seriesColour, useInk } from "../common/theme";
-import { type Axis, axisOf, extentOf, nearestPoint, place, valueAt } from "./axis";
-import { boxOf, paintFrame, type Sides } from "./frame";
+import { seriesColour } from "../common/theme";
+import { type Axis, axisOf, extentOf, nearestPoint, valueAt } from "./axis";
+import type { Sides } from "./frame";
+import { Mark, type Painted, PlotFrame, usePlot } from "./plot";
 import { smooth } from "./smooth";
-import "./xy.css";
 
 export interface XYLine {
   key: string;
@@ -51,11 +43,6 @@ interface At {
 export function Curves(props: CurvesProps) {
   const { title, lines, xTitle, yTitle, xText, yText, yLog = false, height = 260 } = props;
   const { smoothing = 0, onOpen } = props;
-  const ink = useInk();
-  const redraw = useRedraw();
-  const frame = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const { width } = useSize(frame);
   const [zoom, setZoom] = useState<readonly [number, number]>();
   const [at, setAt] = useState<At>();
   const [brush, setBrush] = useState<readonly [number, number]>();
@@ -76,17 +63,8 @@ export function Curves(props: CurvesProps) {
 
   const xs: Sides = { axis: x, title: xTitle, text: xText };
   const ys: Sides = { axis: y, title: yLog ? `${yTitle}, logarithmic` : yTitle, text: yText };
-  const size = { width, height };
-  const box = width > 0 ? boxOf(width, height, ys, ink) : undefined;
-  const px = (v: number) => (box ? place(x, v, box.left, box.right) : 0);
-  const py = (v: number) => (box ? place(y, v, box.bottom, box.top) : 0);
   const empty = lines.length === 0;
-
-  useEffect(() => {
-    const g = canvas.current && box && !empty ? fit(canvas.current, width, height) : null;
-    if (!g || !box) return;
-    g.clearRect(0, 0, width, height);
-    paintFrame(g, ink, size, box, xs, ys);
+  const paint = (g: CanvasRenderingContext2D, { ink, box, px, py }: Painted) => {
     g.save();
     g.beginPath();
     g.rect(box.left, box.top - 4, box.right - box.left, box.bottom - box.top + 8);
@@ -141,7 +119,9 @@ export function Curves(props: CurvesProps) {
       draw(line, line.y);
     }
     g.restore();
-  }, [drawn, x.from, x.to, y, width, height, ink, redraw, at?.line, smoothing, xTitle, yTitle]);
+  };
+  const plot = usePlot(xs, ys, height, empty ? undefined : paint, [drawn, at?.line, smoothing]);
+  const { frame, ink, box, px, py } = plot;
 
   const say = (next: At) => {
     const l = drawn[next.line];
@@ -153,7 +133,6 @@ export function Curves(props: CurvesProps) {
   };
 
   const keys = (e: KeyboardEvent) => {
-    if (empty) return;
     if (e.key === "Escape") {
       setAt(undefined);
       setZoom(undefined);
@@ -201,6 +180,17 @@ export function Curves(props: CurvesProps) {
     const value = valueAt(x, p.x, box.left, box.right);
     setAt(nearestPoint(drawn, p, px, py, value));
   };
+  const down = (e: PointerEvent) => {
+    if (e.button !== 0 || !frame.current) return;
+    // A finger scrolls the page; a touch reads values.
+    if (e.pointerType !== "mouse") {
+      move(e);
+      return;
+    }
+    e.currentTarget.setPointerCapture(e.pointerId);
+    const p = point(e, frame.current);
+    setBrush([p.x, p.x]);
+  };
   const up = () => {
     if (!brush || !box) return;
     setBrush(undefined);
@@ -217,41 +207,22 @@ export function Curves(props: CurvesProps) {
   const line = at ? drawn[at.line] : undefined;
   const shown = line && at ? { x: line.x[at.point] ?? 0, y: line.y[at.point] ?? 0 } : undefined;
   return (
-    <div
-      ref={frame}
-      className="viz-frame viz-xy"
-      role="group"
-      aria-roledescription="chart"
-      aria-label={`${title}. Left and right read values, up and down change the line, plus and minus zoom, Escape resets.`}
-      tabIndex={0}
-      onKeyDown={keys}
-      onBlur={() => setAt(undefined)}
+    <PlotFrame
+      plot={plot}
+      title={title}
+      help="Left and right read values, up and down change the line, plus and minus zoom, Escape resets."
+      height={height}
+      empty={empty ? "No values to draw" : undefined}
+      keys={keys}
+      onLeave={() => setAt(undefined)}
+      pointer={{
+        onPointerMove: move,
+        onPointerDown: down,
+        onPointerUp: up,
+        onPointerLeave: () => !brush && setAt(undefined),
+        onDoubleClick: () => setZoom(undefined),
+      }}
     >
-      {empty ? (
-        <p className="viz-xy-empty" style={{ height }}>
-          No values to draw
-        </p>
-      ) : (
-        <canvas
-          ref={canvas}
-          aria-label={title}
-          role="img"
-          style={{ height }}
-          onPointerMove={move}
-          onPointerDown={(e) => {
-            if (e.button !== 0 || !frame.current) return;
-            // A finger scrolls the page; a touch reads values.
-            if (e.pointerType === "mouse") {
-              e.currentTarget.setPointerCapture(e.pointerId);
-              const p = point(e, frame.current);
-              setBrush([p.x, p.x]);
-            } else move(e);
-          }}
-          onPointerUp={up}
-          onPointerLeave={() => !brush && setAt(undefined)}
-          onDoubleClick={() => setZoom(undefined)}
-        />
-      )}
       {brush && box && Math.abs(brush[1] - brush[0]) >= 6 && (
         <div
           className="viz-xy-brush"
@@ -264,23 +235,17 @@ export function Curves(props: CurvesProps) {
         />
       )}
       {line && at && shown && box && !brush && (
-        <>
-          <span
-            className="viz-xy-dot"
-            style={{ left: px(shown.x), top: py(shown.y), color: seriesColour(ink, at.line) }}
-          />
-          <Tip x={px(shown.x)} y={py(shown.y)}>
-            <div className="viz-tip-title">
-              {xTitle.replace(/ \(.*\)$/, "")} {xText(shown.x)}
-            </div>
-            <div className="viz-tip-rows">
-              <Swatch tone={at.line} />
-              <span>{line.label}</span>
-              <span className="viz-number">{yText(line.raw[at.point] ?? Number.NaN)}</span>
-            </div>
-            {smoothing > 0 && <div className="viz-tip-title">smoothed {yText(shown.y)}</div>}
-          </Tip>
-        </>
+        <Mark x={px(shown.x)} y={py(shown.y)} colour={seriesColour(ink, at.line)}>
+          <div className="viz-tip-title">
+            {xTitle.replace(/ \(.*\)$/, "")} {xText(shown.x)}
+          </div>
+          <div className="viz-tip-rows">
+            <Swatch tone={at.line} />
+            <span>{line.label}</span>
+            <span className="viz-number">{yText(line.raw[at.point] ?? Number.NaN)}</span>
+          </div>
+          {smoothing > 0 && <div className="viz-tip-title">smoothed {yText(shown.y)}</div>}
+        </Mark>
       )}
       {zoom && (
         <button
@@ -294,7 +259,7 @@ export function Curves(props: CurvesProps) {
       {lines.length > 1 && <Legend lines={lines} />}
       <Readout text={spoken} />
       <Numbers title={title} lines={lines} xText={xText} yText={yText} xTitle={xTitle} />
-    </div>
+    </PlotFrame>
   );
 }
 

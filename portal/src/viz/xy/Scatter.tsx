@@ -1,22 +1,13 @@
 // Points: one value against another, thousands of them.
 
-import {
-  type KeyboardEvent,
-  memo,
-  type PointerEvent,
-  useEffect,
-  useMemo,
-  useRef,
-  useState,
-} from "react";
-import { fit, point, useRedraw, useSize } from "../common/canvas";
+import { type KeyboardEvent, memo, type PointerEvent, useMemo, useState } from "react";
+import { point } from "../common/canvas";
 import { tint } from "../common/colour";
-import { HiddenTable, Readout, Tip } from "../common/parts";
+import { HiddenTable, Readout } from "../common/parts";
 import { clamp } from "../common/scale";
-import { useInk } from "../common/theme";
-import { axisOf, extentOf, place } from "./axis";
-import { boxOf, paintFrame, type Sides } from "./frame";
-import "./xy.css";
+import { axisOf, extentOf } from "./axis";
+import type { Sides } from "./frame";
+import { Mark, type Painted, PlotFrame, usePlot } from "./plot";
 
 export interface XYPoint {
   key: string;
@@ -42,11 +33,6 @@ export interface ScatterProps {
 export function Scatter(props: ScatterProps) {
   const { title, points, xTitle, yTitle, xText, yText, height = 420, onOpen } = props;
   const { xLog = false, yLog = false } = props;
-  const ink = useInk();
-  const redraw = useRedraw();
-  const frame = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const { width } = useSize(frame);
   const [at, setAt] = useState<number>();
   const [spoken, setSpoken] = useState("");
 
@@ -63,16 +49,8 @@ export function Scatter(props: ScatterProps) {
   const y = useMemo(() => axisOf(extentOf([sorted.map((p) => p.y)], yLog), yLog), [sorted, yLog]);
   const xs: Sides = { axis: x, title: xTitle, text: xText };
   const ys: Sides = { axis: y, title: yTitle, text: yText };
-  const box = width > 0 ? boxOf(width, height, ys, ink) : undefined;
-  const px = (v: number) => (box ? place(x, v, box.left, box.right) : 0);
-  const py = (v: number) => (box ? place(y, v, box.bottom, box.top) : 0);
   const empty = sorted.length === 0;
-
-  useEffect(() => {
-    const g = canvas.current && box && !empty ? fit(canvas.current, width, height) : null;
-    if (!g || !box) return;
-    g.clearRect(0, 0, width, height);
-    paintFrame(g, ink, { width, height }, box, xs, ys);
+  const paint = (g: CanvasRenderingContext2D, { ink, px, py }: Painted) => {
     const radius = sorted.length > 2000 ? 2 : 3.5;
     const plain = tint(ink.accent, ink.surface, 0.75);
     for (const marked of [false, true]) {
@@ -84,7 +62,9 @@ export function Scatter(props: ScatterProps) {
         g.fill();
       }
     }
-  }, [sorted, x, y, width, height, ink, redraw, xTitle, yTitle]);
+  };
+  const plot = usePlot(xs, ys, height, empty ? undefined : paint, [sorted]);
+  const { frame, ink, box, px, py } = plot;
 
   const show = (index: number) => {
     const p = sorted[index];
@@ -93,7 +73,6 @@ export function Scatter(props: ScatterProps) {
     setSpoken(`${p.label}: ${xTitle} ${xText(p.x)}, ${yTitle} ${yText(p.y)}`);
   };
   const keys = (e: KeyboardEvent) => {
-    if (empty) return;
     const far = e.shiftKey ? 10 : 1;
     const last = sorted.length - 1;
     if (e.key === "ArrowRight") show(clamp((at ?? -1) + far, 0, last));
@@ -122,52 +101,35 @@ export function Scatter(props: ScatterProps) {
 
   const shown = at === undefined ? undefined : sorted[at];
   return (
-    <div
-      ref={frame}
-      className="viz-frame viz-xy"
-      role="group"
-      aria-roledescription="chart"
-      aria-label={`${title}. Left and right read the points, Enter opens one.`}
-      tabIndex={0}
-      onKeyDown={keys}
-      onBlur={() => setAt(undefined)}
+    <PlotFrame
+      plot={plot}
+      title={title}
+      help="Left and right read the points, Enter opens one."
+      height={height}
+      empty={empty ? "No run has both values" : undefined}
+      keys={keys}
+      onLeave={() => setAt(undefined)}
+      pointer={{
+        onPointerMove: move,
+        onPointerDown: move,
+        onPointerLeave: () => setAt(undefined),
+        onClick: () => shown && onOpen?.(shown.key),
+      }}
     >
-      {empty ? (
-        <p className="viz-xy-empty" style={{ height }}>
-          No run has both values
-        </p>
-      ) : (
-        <canvas
-          ref={canvas}
-          aria-label={title}
-          role="img"
-          style={{ height }}
-          onPointerMove={move}
-          onPointerDown={move}
-          onPointerLeave={() => setAt(undefined)}
-          onClick={() => shown && onOpen?.(shown.key)}
-        />
-      )}
       {shown && box && (
-        <>
-          <span
-            className="viz-xy-dot"
-            style={{ left: px(shown.x), top: py(shown.y), color: ink.text }}
-          />
-          <Tip x={px(shown.x)} y={py(shown.y)}>
-            <div className="viz-tip-title">{shown.label}</div>
-            <div>
-              {yTitle} <span className="viz-number">{yText(shown.y)}</span>
-            </div>
-            <div>
-              {xTitle} <span className="viz-number">{xText(shown.x)}</span>
-            </div>
-          </Tip>
-        </>
+        <Mark x={px(shown.x)} y={py(shown.y)} colour={ink.text}>
+          <div className="viz-tip-title">{shown.label}</div>
+          <div>
+            {yTitle} <span className="viz-number">{yText(shown.y)}</span>
+          </div>
+          <div>
+            {xTitle} <span className="viz-number">{xText(shown.x)}</span>
+          </div>
+        </Mark>
       )}
       <Readout text={spoken} />
       <Numbers title={title} points={sorted} {...{ xTitle, yTitle, xText, yText }} />
-    </div>
+    </PlotFrame>
   );
 }
 

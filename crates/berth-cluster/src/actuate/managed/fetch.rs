@@ -5,7 +5,7 @@
 //! the data of the job alone, and never gets to the command.
 
 use super::launch::literal;
-use crate::options::Fetch;
+use crate::options::{Fetch, NodeData};
 use crate::state::pod_orders::CreatePod;
 use crate::view::FETCH;
 use berth_model::{Bytes, CodeId, DataRef};
@@ -25,6 +25,8 @@ const TRUST: &str = "/berth-trust";
 const TRUST_FILE: &str = "ca.pem";
 /// An account that owns nothing, as in the chart.
 const ACCOUNT: u32 = 10_117;
+/// Where the container leaves data.
+pub const FETCHED: &str = "/berth-data";
 /// Unpacking needs so much, however little the job asks for.
 const LEAST_LIMIT: Bytes = Bytes::mib(256);
 
@@ -33,7 +35,7 @@ pub fn container(
     create: &CreatePod,
     code: Option<(&CodeId, &Path)>,
     data: Vec<(DataRef, PathBuf)>,
-    fetch: &Fetch,
+    (fetch, node_data): (&Fetch, Option<&NodeData>),
     mut mounts: Vec<Value>,
 ) -> Value {
     let start = &create.start;
@@ -57,6 +59,13 @@ pub fn container(
     for (data, folder) in data {
         args.extend(["--data".to_owned(), format!("{data}={}", folder.display())]);
     }
+    if let Some(NodeData { most, .. }) = node_data {
+        let cache = [("--cache", FETCHED.to_owned()), ("--cache-size", most.0.to_string())];
+        let since = ("--cache-since", create.at.0.to_string());
+        let in_use = create.data_in_use.iter().map(|data| ("--in-use", literal(data)));
+        let flags = cache.into_iter().chain([since]).chain(in_use);
+        args.extend(flags.flat_map(|(flag, value)| [flag.to_owned(), value]));
+    }
     json!({
         "name": FETCH,
         "image": fetch.image,
@@ -67,16 +76,22 @@ pub fn container(
             "limits": limit.map_or_else(|| json!({}), |limit| json!({ "memory": limit })),
         },
         "volumeMounts": mounts,
-        "securityContext": {
-            "allowPrivilegeEscalation": false,
-            "readOnlyRootFilesystem": true,
-            "runAsNonRoot": true,
-            "runAsUser": ACCOUNT,
-            "runAsGroup": ACCOUNT,
-            "capabilities": { "drop": ["ALL"] },
-        },
+        "securityContext": security(node_data.is_some()),
         // The node then says why it failed.
         "terminationMessagePolicy": "FallbackToLogsOnError",
+    })
+}
+
+/// A folder of the node belongs to its root, which has no other rights here.
+fn security(writes_to_node: bool) -> Value {
+    let account = if writes_to_node { 0 } else { ACCOUNT };
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "runAsNonRoot": !writes_to_node,
+        "runAsUser": account,
+        "runAsGroup": account,
+        "capabilities": { "drop": ["ALL"] },
     })
 }
 

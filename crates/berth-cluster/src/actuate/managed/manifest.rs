@@ -3,7 +3,7 @@
 use super::fetch;
 use super::launch::{self, literal};
 use super::track::Track;
-use crate::options::{Fetch, PodSettings};
+use crate::options::{Fetch, NodeData, PodSettings};
 use crate::state::pod_orders::CreatePod;
 use crate::tenancy::ACCOUNT;
 use crate::view::LEASE;
@@ -24,8 +24,7 @@ const HOME: &str = "/berth";
 const RESUME: &str = "/berth/resume";
 /// The code that its job was submitted with.
 const CODE: &str = "/berth/code";
-/// Where the container that fetches data leaves it, a folder for each version.
-const FETCHED: &str = "/berth-data";
+/// The volume in which the container that fetches data leaves it, a folder for each version.
 const DATA: &str = "data";
 /// What its setup has made.
 const SETUP: &str = "/berth/setup";
@@ -129,12 +128,14 @@ pub fn pod(
     let fetches = fetch.filter(|_| run.is_fetched()).map(|fetch| {
         volumes.extend(fetch::volume(create, fetch));
         let code = run.code.as_ref().map(|code| (code, Path::new(CODE)));
-        let fetched = data(run).map(|(at, _, data)| (data, Path::new(FETCHED).join(at)));
+        let fetched = data(create, settings);
+        let fetched = fetched.map(|(at, _, data)| (data, Path::new(fetch::FETCHED).join(at)));
         let mut mounts = vec![own_mount()];
         if run.versions().next().is_some() {
-            mounts.push(json!({ "name": DATA, "mountPath": FETCHED }));
+            mounts.push(json!({ "name": DATA, "mountPath": fetch::FETCHED }));
         }
-        fetch::container(create, code, fetched.collect(), fetch, mounts)
+        let node_data = settings.node_data.as_ref().filter(|_| run.versions().next().is_some());
+        fetch::container(create, code, fetched.collect(), (fetch, node_data), mounts)
     });
     let mut spec = json!({
         "schedulerName": scheduler,
@@ -280,9 +281,15 @@ fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value
         mounts.push(json!({ "name": name, "mountPath": at }));
     }
     if run.versions().next().is_some() {
-        volumes.push(json!({ "name": DATA, "emptyDir": {} }));
+        volumes.push(match &settings.node_data {
+            None => json!({ "name": DATA, "emptyDir": {} }),
+            Some(NodeData { path, .. }) => {
+                let folder = json!({ "path": path, "type": "DirectoryOrCreate" });
+                json!({ "name": DATA, "hostPath": folder })
+            }
+        });
     }
-    for (folder, at, _) in data(run) {
+    for (folder, at, _) in data(create, settings) {
         let mount = json!({ "name": DATA, "mountPath": at, "subPath": folder, "readOnly": true });
         mounts.push(mount);
     }
@@ -321,11 +328,19 @@ fn setup_of(create: &CreatePod, setup: &str) -> String {
     format!("berth/setups/{}", hex::encode(&digest.as_ref()[..16]))
 }
 
-/// The versions of data of a job, each with the name of its folder in the volume and where it is
-/// mounted.
-fn data(run: &RunSpec) -> impl Iterator<Item = (String, &String, DataRef)> {
-    let numbered = run.versions().enumerate();
-    numbered.map(|(number, (at, data))| (number.to_string(), at, data))
+/// The versions of data of a job, each with its folder in the volume and where it is mounted. In a volume
+/// of the pod a number will do; on a node other pods find it by its team and hash.
+fn data<'a>(
+    create: &'a CreatePod,
+    settings: &PodSettings,
+) -> impl Iterator<Item = (String, &'a String, DataRef)> + use<'a> {
+    let (team, is_shared) = (&create.start.team, settings.node_data.is_some());
+    let numbered = create.start.run.versions().enumerate();
+    numbered.map(move |(number, (at, data))| {
+        let shared = data.folder().filter(|_| is_shared);
+        let folder = shared.map(|folder| format!("trees/{team}/{folder}"));
+        (folder.unwrap_or_else(|| number.to_string()), at, data)
+    })
 }
 
 /// Where each claim is mounted. Data with a URL is fetched, or its submitter got a warning.

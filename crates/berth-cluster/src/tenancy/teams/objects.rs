@@ -14,13 +14,13 @@ const MEMBERS: &str = "berth-members";
 pub fn around_pods(
     team: &str,
     namespace: &str,
-    limit: Option<&Quota>,
-    own: Option<&str>,
+    (limit, own): (Option<&Quota>, Option<&str>),
+    pod_security: &str,
 ) -> Vec<Object> {
     let core = |kind: &str, name: &str| format!("/api/v1/namespaces/{namespace}/{kind}/{name}");
     let networking = "networking.k8s.io";
     vec![
-        (format!("/api/v1/namespaces/{namespace}"), own_namespace(team, namespace)),
+        (format!("/api/v1/namespaces/{namespace}"), own_namespace(team, namespace, pod_security)),
         (core("serviceaccounts", ACCOUNT), account(namespace)),
         (core("resourcequotas", BERTH), quota(namespace, limit)),
         (path(networking, namespace, "networkpolicies", BERTH), policy(namespace, own)),
@@ -40,12 +40,10 @@ fn object(api: &str, kind: &str, namespace: &str, name: &str) -> Value {
     })
 }
 
-/// `baseline` keeps pods away from the machine they run on and lets them be root inside, which most
-/// images for training are.
-pub fn own_namespace(team: &str, name: &str) -> Value {
+pub fn own_namespace(team: &str, name: &str, pod_security: &str) -> Value {
     let mut labels = json!({
         MANAGED: BERTH,
-        "pod-security.kubernetes.io/enforce": "baseline",
+        "pod-security.kubernetes.io/enforce": pod_security,
     });
     // A label that says less than the whole name would be that of another team.
     if is_label(team) {

@@ -25,6 +25,7 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
         Event::NodeChanged { node, state: new } => nodes::changed(state, node, new, at),
         Event::NodeRemoved { node } => nodes::removed(state, node),
         Event::GpuChanged { node, gpu, .. } => nodes::gpu_changed(state, node, *gpu),
+        Event::DataKept { node, data } => nodes::data_kept(state, node, data),
         Event::QueueSet { queue } => queues::queue(state, queue),
         Event::QueueRemoved { queue } => queues::removed(state, queue),
         Event::PolicySet { policy } => settings::policy(policy),

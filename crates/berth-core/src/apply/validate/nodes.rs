@@ -6,9 +6,12 @@ use crate::cluster::node::Node;
 use crate::ix::NodeIx;
 use crate::state::State;
 use berth_model::{
-    Division, GpuSpec, MigLayout, MigProfile, Name, NodeSpec, NodeState, Rejected, Time,
+    Bytes, Division, GpuSpec, MigLayout, MigProfile, Name, NodeSpec, NodeState, Rejected, Time,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Versions of data that one node keeps.
+const MOST_DATA: usize = 10_000;
 
 pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
     let bad = |why: String| Err(Rejected::BadNode { node: spec.name.clone(), why });
@@ -158,6 +161,27 @@ pub(super) fn removed(state: &State, name: &Name) -> Result<(), Rejected> {
         return Err(Rejected::NodeInUse { node: name.clone() });
     }
     Ok(())
+}
+
+pub(super) fn data_kept(
+    state: &State,
+    name: &Name,
+    data: &BTreeMap<Name, Bytes>,
+) -> Result<(), Rejected> {
+    find(state, name)?;
+    kept_data(name, data)
+}
+
+/// Whether a node can keep these versions of data.
+pub(crate) fn kept_data(node: &Name, data: &BTreeMap<Name, Bytes>) -> Result<(), Rejected> {
+    let bad = |why: String| Err(Rejected::BadNode { node: node.clone(), why });
+    if data.len() > MOST_DATA {
+        return bad(format!("it keeps {} versions of data; {MOST_DATA} is the most", data.len()));
+    }
+    match data.iter().find(|(_, bytes)| bytes.0 < 0 || too_large(bytes.0)) {
+        Some((version, _)) => bad(format!("the size of its data {version} cannot be")),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn gpu_changed(state: &State, name: &Name, gpu: u32) -> Result<(), Rejected> {

@@ -6,6 +6,7 @@ use crate::plan::fit::pack::preferring;
 use crate::plan::fit::search::Search;
 use crate::shape::leaf::{Leaf, Together};
 use berth_model::Strategy;
+use std::cmp::Reverse;
 
 impl<'d, 's> Search<'d, 's> {
     /// Places `n` tasks of a group inside the domain, as close together as is asked for, and
@@ -122,18 +123,19 @@ impl<'d, 's> Search<'d, 's> {
     ) -> Vec<DomainIx> {
         let state = self.state();
         let cluster = &state.cluster;
-        let mut found: Vec<(u32, Option<NodeIx>, DomainIx)> = Vec::new();
+        let mut found: Vec<(u32, Reverse<i64>, Option<NodeIx>, DomainIx)> = Vec::new();
         for domain in cluster.domains_of(topology, depth) {
             if !cluster.lies_in(domain, within) {
                 continue;
             }
             let room = self.count(leaf, domain, &leaf.classes, n);
             if room >= n {
-                found.push((room, cluster.first_of(domain), domain));
+                let kept = Reverse(self.kept_in(domain));
+                found.push((room, kept, cluster.first_of(domain), domain));
             }
         }
         found.sort();
-        found.into_iter().map(|(_, _, domain)| domain).collect()
+        found.into_iter().map(|(_, _, _, domain)| domain).collect()
     }
 
     /// How many tasks of the group fit the domain: exact, but an upper bound on uncontested nodes

@@ -17,8 +17,7 @@ impl Search<'_, '_> {
         level: Level,
         domain: DomainIx,
     ) -> bool {
-        let nodes: Vec<NodeIx> =
-            self.state().cluster.domains[domain.at()].nodes.iter().copied().collect();
+        let nodes = self.by_rank(domain);
         for ix in nodes {
             let islands: BTreeSet<u8> =
                 self.state().cluster.node(ix).gpus.iter().map(|gpu| gpu.island).collect();

@@ -56,13 +56,13 @@ impl<'d, 's> Search<'d, 's> {
             return self.one_each(leaf, n, rooms);
         }
         let mut left = n;
-        rooms.sort_by_key(|room| (std::cmp::Reverse(room.tasks), room.free, room.node));
+        rooms.sort_by_key(|room| (std::cmp::Reverse(room.tasks), room.free, self.rank(room.node)));
         let mut next = 0;
         while left > 0 {
             // The last node is the tightest that takes all the rest.
             let rest = &rooms[next..];
             let fits = rest.iter().filter(|room| room.tasks >= left);
-            let last = fits.min_by_key(|room| (room.tasks, room.free, room.node));
+            let last = fits.min_by_key(|room| (room.tasks, room.free, self.rank(room.node)));
             let (node, take) = match last {
                 Some(room) => (room.node, left),
                 None => {
@@ -80,7 +80,7 @@ impl<'d, 's> Search<'d, 's> {
 
     /// Spreads tasks one by one over the emptiest nodes.
     fn one_each(&mut self, leaf: &Leaf, n: u32, mut rooms: Vec<Room>) -> bool {
-        rooms.sort_by_key(|room| (std::cmp::Reverse(room.free), room.node));
+        rooms.sort_by_key(|room| (std::cmp::Reverse(room.free), self.rank(room.node)));
         let mut left = n;
         while left > 0 {
             let mut moved = false;
@@ -112,8 +112,8 @@ impl<'d, 's> Search<'d, 's> {
                 let cluster = &search.draft.state.cluster;
                 tier.iter()
                     .filter_map(|class| cluster.classes[class.at()].buckets.get(free as usize))
-                    .filter_map(|nodes| nodes.first().copied())
-                    .min()
+                    .filter_map(|nodes| search.first_of(nodes, |_| true))
+                    .min_by_key(|ix| search.rank(*ix))
             };
             let found = if spread {
                 (g..=most).rev().find_map(|free| Some((first(self, free)?, 1)))
@@ -138,7 +138,8 @@ impl<'d, 's> Search<'d, 's> {
         if left == 0 {
             return true;
         }
-        let contested: Vec<NodeIx> = self.state().cluster.contested.iter().copied().collect();
+        let mut contested: Vec<NodeIx> = self.state().cluster.contested.iter().copied().collect();
+        contested.sort_by_key(|ix| self.rank(*ix));
         for ix in contested {
             let node = self.state().cluster.node(ix);
             if !tier.contains(&node.class) {

@@ -36,14 +36,14 @@ impl<'d, 's> Search<'d, 's> {
         {
             let from = n.saturating_mul(g) as usize;
             let most = tier.iter().map(|c| cluster.classes[c.at()].gpus as usize).max()?;
-            let contested = cluster
-                .contested
-                .iter()
-                .filter(|ix| tier.contains(&cluster.node(**ix).class))
-                .filter(|ix| leaf.suits(cluster.node(**ix)))
-                .find(|ix| cluster.node(**ix).capacity(&leaf.need, &self.requester, n) >= n);
-            if let Some(ix) = contested {
-                return Some(*ix);
+            let holds = |ix: NodeIx| {
+                let node = cluster.node(ix);
+                leaf.suits(node) && node.capacity(&leaf.need, &self.requester, n) >= n
+            };
+            let in_tier = |ix: NodeIx| tier.contains(&cluster.node(ix).class);
+            let contested = self.first_of(&cluster.contested, |ix| in_tier(ix) && holds(ix));
+            if contested.is_some() {
+                return contested;
             }
             let mut sizes: Vec<usize> = (from..=most).collect();
             if state.policy.strategy == Strategy::Spread {
@@ -51,13 +51,10 @@ impl<'d, 's> Search<'d, 's> {
             }
             for free in sizes {
                 let of_class = |class: &ClassIx| {
-                    let nodes = cluster.classes[class.at()].buckets.get(free)?;
-                    nodes.iter().copied().find(|ix| {
-                        let node = cluster.node(*ix);
-                        leaf.suits(node) && node.capacity(&leaf.need, &self.requester, n) >= n
-                    })
+                    self.first_of(cluster.classes[class.at()].buckets.get(free)?, holds)
                 };
-                if let Some(ix) = tier.iter().filter_map(of_class).min() {
+                let found = tier.iter().filter_map(of_class);
+                if let Some(ix) = found.min_by_key(|ix| self.rank(*ix)) {
                     return Some(ix);
                 }
             }
@@ -65,7 +62,7 @@ impl<'d, 's> Search<'d, 's> {
         }
         let rooms = self.rooms(leaf, n, domain, tier);
         let fits = rooms.iter().filter(|room| room.tasks >= n);
-        fits.min_by_key(|room| (room.tasks, room.free, room.node)).map(|room| room.node)
+        fits.min_by_key(|room| (room.tasks, room.free, self.rank(room.node))).map(|room| room.node)
     }
 
     pub(super) fn in_one_island(&mut self, leaf: &Leaf, n: u32, domain: DomainIx) -> bool {
@@ -81,8 +78,7 @@ impl<'d, 's> Search<'d, 's> {
         for amount in Arc::make_mut(&mut joint.counted).values_mut() {
             *amount *= i64::from(n);
         }
-        let nodes: Vec<NodeIx> =
-            self.state().cluster.domains[domain.at()].nodes.iter().copied().collect();
+        let nodes = self.by_rank(domain);
         let near = Nearby::of(self.state(), leaf, self.job);
         for ix in nodes {
             let node = self.state().cluster.node(ix);
@@ -109,8 +105,7 @@ impl<'d, 's> Search<'d, 's> {
         if leaf.need.ask == GpuAsk::None {
             return self.on_one_node(leaf, n, domain);
         }
-        let nodes: Vec<NodeIx> =
-            self.state().cluster.domains[domain.at()].nodes.iter().copied().collect();
+        let nodes = self.by_rank(domain);
         let near = Nearby::of(self.state(), leaf, self.job);
         let mut inside = leaf.clone();
         for ix in nodes {

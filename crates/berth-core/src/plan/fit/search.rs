@@ -11,6 +11,8 @@ use crate::shape::Shape;
 use crate::shape::leaf::Leaf;
 use crate::state::State;
 use berth_model::Slice;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(crate) struct Search<'d, 's> {
@@ -22,7 +24,13 @@ pub(crate) struct Search<'d, 's> {
     pub(crate) spots: Vec<Spot>,
     pub(crate) steps: u32,
     pub(crate) cut_off: bool,
+    /// How many bytes of the job's data each node keeps.
+    kept: BTreeMap<NodeIx, i64>,
 }
+
+/// The order of nodes that are equal otherwise: those that keep most of the job's data first, then the
+/// oldest.
+pub(crate) type Rank = (Reverse<i64>, NodeIx);
 
 /// A node and how many tasks it could take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +48,9 @@ impl<'d, 's> Search<'d, 's> {
         requester: Requester,
         shape: &Arc<Shape>,
     ) -> Search<'d, 's> {
+        let kept = draft.state.cluster.kept_of(&draft.state.jobs.get(job).spec.data);
         Search {
+            kept,
             draft,
             mix,
             job,
@@ -54,6 +64,40 @@ impl<'d, 's> Search<'d, 's> {
 
     pub(crate) fn state(&self) -> &State {
         self.draft.state
+    }
+
+    /// The place of a node among equal ones.
+    pub(crate) fn rank(&self, ix: NodeIx) -> Rank {
+        (Reverse(self.kept.get(&ix).copied().unwrap_or(0)), ix)
+    }
+
+    /// The first by rank of some nodes, given in the order of their age, that will do.
+    pub(crate) fn first_of(
+        &self,
+        nodes: &BTreeSet<NodeIx>,
+        will_do: impl Fn(NodeIx) -> bool,
+    ) -> Option<NodeIx> {
+        let keepers = self.kept.iter().filter(|(_, bytes)| **bytes > 0).map(|(ix, _)| *ix);
+        let keepers = keepers.filter(|ix| nodes.contains(ix) && will_do(*ix));
+        let first = keepers.min_by_key(|ix| self.rank(*ix));
+        first.or_else(|| nodes.iter().copied().find(|ix| will_do(*ix)))
+    }
+
+    /// The nodes of a domain by rank.
+    pub(crate) fn by_rank(&self, domain: DomainIx) -> Vec<NodeIx> {
+        let nodes = &self.state().cluster.domains[domain.at()].nodes;
+        let mut nodes: Vec<NodeIx> = nodes.iter().copied().collect();
+        if !self.kept.is_empty() {
+            nodes.sort_by_key(|ix| self.rank(*ix));
+        }
+        nodes
+    }
+
+    /// How many bytes of the job's data the nodes of a domain keep together.
+    pub(crate) fn kept_in(&self, domain: DomainIx) -> i64 {
+        let nodes = &self.state().cluster.domains[domain.at()].nodes;
+        let kept = self.kept.iter().filter(|(ix, _)| nodes.contains(ix));
+        kept.fold(0_i64, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
     /// The order in which classes of nodes are tried.

@@ -3,13 +3,14 @@
 use crate::cluster::gpu::{Gpu, Mode, share_milli, share_on};
 use crate::cluster::node::Node;
 use crate::fragmentation::{Free, free_gpus};
-use crate::ix::{ClassIx, DomainIx, NodeIx};
+use crate::ix::{ClassIx, DomainIx};
 use crate::plan::fit::nearby::Nearby;
 use crate::plan::fit::pack::gpu_states;
-use crate::plan::fit::search::Search;
+use crate::plan::fit::search::{Rank, Search};
 use crate::shape::leaf::Leaf;
 use berth_model::{GpuAsk, Slice};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 impl<'d, 's> Search<'d, 's> {
     /// Shares of GPUs, and single tasks where shares are in use: each where it strands the least of
@@ -25,9 +26,9 @@ impl<'d, 's> Search<'d, 's> {
             let near = Nearby::of(self.state(), leaf, self.job);
             let state = self.state();
             let cluster = &state.cluster;
-            let mut best: Option<((i128, i64, NodeIx), Vec<Slice>)> = None;
+            let mut best: Option<((i128, i64, Rank), Vec<Slice>)> = None;
             // Nodes that look the same score the same.
-            let mut known: BTreeMap<(ClassIx, Vec<i64>, i64, i64), ()> = BTreeMap::new();
+            let mut known: BTreeSet<(ClassIx, Vec<i64>, i64, i64, Reverse<i64>)> = BTreeSet::new();
             for ix in &cluster.domains[domain.at()].nodes {
                 let node = cluster.node(*ix);
                 if !tier.contains(&node.class) || !leaf.suits(node) || !near.admits(state, *ix) {
@@ -37,18 +38,19 @@ impl<'d, 's> Search<'d, 's> {
                 let uncut = |gpu: &Gpu| gpu.mig.is_none() && gpu.unused() == Mode::Free;
                 if plain && node.gpus.iter().all(uncut) {
                     let gpus = gpu_states(node, &self.requester);
-                    let looks = (node.class, gpus, node.cpu_free, node.memory_free);
-                    if known.insert(looks, ()).is_some() {
+                    let (kept, _) = self.rank(*ix);
+                    let looks = (node.class, gpus, node.cpu_free, node.memory_free, kept);
+                    if !known.insert(looks) {
                         continue;
                     }
                 }
                 let Some((score, slices)) = self.best_share(leaf, node) else { continue };
-                let key = (score.0, score.1, *ix);
+                let key = (score.0, score.1, self.rank(*ix));
                 if best.as_ref().is_none_or(|(other, _)| key < *other) {
                     best = Some((key, slices));
                 }
             }
-            let Some(((_, _, ix), slices)) = best else { return false };
+            let Some(((_, _, (_, ix)), slices)) = best else { return false };
             self.open(leaf, task, ix, slices);
         }
         true

@@ -4,6 +4,7 @@ use crate::cluster::domain::Level;
 use crate::ix::{DomainIx, NodeIx};
 use crate::plan::fit::search::{Room, Search};
 use crate::shape::leaf::Leaf;
+use std::cmp::Reverse;
 
 impl<'d, 's> Search<'d, 's> {
     /// At most so many tasks per domain: the roomiest domains first.
@@ -25,7 +26,7 @@ impl<'d, 's> Search<'d, 's> {
                     break;
                 }
             }
-            rooms.sort_by_key(|room| (std::cmp::Reverse(room.free), room.node));
+            rooms.sort_by_key(|room| (Reverse(room.free), self.rank(room.node)));
             let mut left = n;
             for room in rooms {
                 let take = left.min(room.tasks);
@@ -43,14 +44,13 @@ impl<'d, 's> Search<'d, 's> {
             false => cluster.lies_in(within, domain).then_some(within),
         };
         let domains = cluster.domains_of(topology, depth);
-        let mut domains: Vec<(std::cmp::Reverse<usize>, Option<NodeIx>, DomainIx, DomainIx)> =
-            domains
-                .filter_map(|domain| Some((domain, part(domain)?)))
-                .map(|(domain, part)| {
-                    let free = std::cmp::Reverse(self.free_in(part));
-                    (free, cluster.first_of(part), domain, part)
-                })
-                .collect();
+        let mut domains: Vec<_> = domains
+            .filter_map(|domain| Some((domain, part(domain)?)))
+            .map(|(domain, part)| {
+                let order = (Reverse(self.free_in(part)), Reverse(self.kept_in(part)));
+                (order, cluster.first_of(part), domain, part)
+            })
+            .collect();
         domains.sort();
         let mut left = n;
         for (_, _, domain, part) in domains {

@@ -7,7 +7,7 @@ use berth_model::{
     NodeSpec, NodeState, Place, QueueSnapshot, QueueSpec, Share, Slice, Snapshot, Span, Time,
     catalog,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const NOW: Time = Time(1_800_000_000_000);
 
@@ -100,6 +100,7 @@ pub fn job_with(id: u64, queue: &str, groups: Vec<GroupSpec>) -> JobSpec {
         begin: None,
         hold: false,
         groups,
+        data: BTreeSet::new(),
     }
 }
 
@@ -155,7 +156,8 @@ impl World {
         self.0.topologies = BTreeMap::from([(name("default"), vec![name("rack")])]);
         for spec in nodes {
             let since = NOW - Span::days(1);
-            self.0.nodes.push(NodeSnapshot { spec, idle_since: None, since, billed: since });
+            let data = BTreeMap::new();
+            self.0.nodes.push(NodeSnapshot { spec, idle_since: None, since, billed: since, data });
         }
         self
     }

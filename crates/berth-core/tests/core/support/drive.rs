@@ -271,7 +271,7 @@ impl Run {
 
     fn about_a_node(&mut self, d: &mut Draw<'_>, bytes: &Raw) {
         let snapshot = self.state.snapshot();
-        let kind = d.below(12);
+        let kind = d.below(13);
         if snapshot.nodes.is_empty() || kind == 0 {
             return self.add_node(&rest(bytes));
         }
@@ -301,6 +301,11 @@ impl Run {
                 self.may(Event::GpuChanged { node: node.name, gpu, health });
             }
             10 => self.may(Event::NodeRemoved { node: node.name }),
+            11 => {
+                let kept = world::DATA.iter().filter(|_| d.one_in(2)).map(|name| Name::new(*name));
+                let data = kept.zip([Bytes(7 << 30), Bytes(1 << 40), Bytes(0)]).collect();
+                self.may(Event::DataKept { node: node.name, data });
+            }
             _ => {
                 let mut node = node;
                 node.price = d.maybe(2, &[Micros(3_333_333)]);

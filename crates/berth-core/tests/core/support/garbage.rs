@@ -45,7 +45,11 @@ pub fn event(bytes: &Raw, snapshot: &Snapshot, next_job: u64) -> Event {
             ];
             Event::NodeChanged { node: node_name(&mut d, snapshot), state: d.pick(&states) }
         }
-        14 => match d.below(3) {
+        14 => match d.below(4) {
+            3 => {
+                let data = [(Name::new("c4"), Bytes(number(&mut d)))].into();
+                Event::DataKept { node: node_name(&mut d, snapshot), data }
+            }
             0 => Event::NodeRemoved { node: node_name(&mut d, snapshot) },
             1 => Event::QueueRemoved { queue: queue_name(&mut d, snapshot) },
             _ => Event::GpuChanged {

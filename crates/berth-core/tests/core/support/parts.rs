@@ -105,7 +105,8 @@ impl Parts {
         base.now = START;
         base.policy.share_gpus = if self.apart { ShareGpus::Team } else { ShareGpus::Anyone };
         let spec = plain_node("n", self.gpus, "H100-80GB");
-        base.nodes.push(NodeSnapshot { spec, idle_since: None, since: START, billed: START });
+        let (since, data) = (START, std::collections::BTreeMap::new());
+        base.nodes.push(NodeSnapshot { spec, idle_since: None, since, billed: since, data });
         for (name, quota) in QUEUES.into_iter().zip(self.quotas) {
             let mut spec = QueueSpec::new(name);
             spec.quota.gpu.total = Some(Amount::Of(Milli(quota)));

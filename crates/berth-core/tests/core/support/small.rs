@@ -33,7 +33,8 @@ pub fn snapshot(bytes: &[Raw], kind: Kind) -> Snapshot {
     for at in 0..1 + d.below(4) {
         let mut spec = plain_node(&name("n", at), gpus, "H100-80GB");
         spec.labels.insert(Name::new("rack"), name("r", d.below(2)));
-        base.nodes.push(NodeSnapshot { spec, idle_since: None, since: START, billed: START });
+        let (since, data) = (START, BTreeMap::new());
+        base.nodes.push(NodeSnapshot { spec, idle_since: None, since, billed: since, data });
     }
     // Two or three teams, the first two of them perhaps below one roof.
     let roof = d.one_in(3);

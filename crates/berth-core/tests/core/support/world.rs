@@ -5,7 +5,7 @@ use berth_model::*;
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::strategy::Strategy as Generator;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const MODELS: [&str; 3] = ["H100-80GB", "A100-40GB", "L4-24GB"];
 
@@ -324,6 +324,7 @@ pub fn plain_job(id: u64, queue: &str, groups: Vec<GroupSpec>) -> JobSpec {
         begin: None,
         hold: false,
         groups,
+        data: BTreeSet::new(),
     }
 }
 
@@ -447,6 +448,9 @@ fn groups(d: &mut Draw<'_>) -> Vec<GroupSpec> {
     }
 }
 
+/// Versions of data that jobs read and nodes keep.
+pub const DATA: [&str; 3] = ["c4", "pile", "wiki"];
+
 /// A job for one of the queues, submitted at that time.
 pub fn job(id: u64, bytes: &Raw, leaves: &[Name], now: Time) -> JobSpec {
     let mut d = Draw::new(bytes);
@@ -483,5 +487,6 @@ pub fn job(id: u64, bytes: &Raw, leaves: &[Name], now: Time) -> JobSpec {
     spec.singleton = d.one_in(10);
     spec.begin = d.maybe(10, &[now + Span::mins(5), now + Span::hours(1)]);
     spec.hold = d.one_in(14);
+    spec.data = DATA.iter().filter(|_| d.one_in(4)).map(|name| Name::new(*name)).collect();
     spec
 }

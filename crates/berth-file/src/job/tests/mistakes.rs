@@ -75,6 +75,7 @@ fn a_value_that_makes_no_sense_is_shown_beside_what_was_expected() {
         ("spot: sometimes", "never, auto or only"),
         ("port: 70000", "a port from 1 to 65535"),
         ("hold: maybe", "true or false"),
+        ("sweep: {PATH: [1, 2]}", "`PATH` is a variable that programs need"),
         ("run: ''", "nothing to run"),
         ("run: []", "nothing to run"),
         ("env: {1A: x}", "the name of a variable"),

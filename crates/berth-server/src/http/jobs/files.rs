@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use berth_api::access::Permission;
 use berth_api::{Code, Problem, wire};
+use berth_blobs::Content;
 use berth_service::Fault;
 use berth_service::host::OpenJobFile;
 use berth_service::jobs::files;
@@ -79,17 +80,21 @@ pub async fn content(
 }
 
 /// A part of a file, its end excluded, for as long as its reader may read.
-pub(in crate::http) fn stream_file(
-    file: File,
-    (from, to): (u64, u64),
+fn stream_file(file: File, (from, to): (u64, u64), right: StreamRight) -> Response {
+    // A job may truncate its file meanwhile. The client then gets an error and not a short file.
+    stream_content(berth_blobs::of_file(file, from..to), to - from, right)
+}
+
+/// Content of a known size, for as long as its reader may read.
+pub(in crate::http) fn stream_content(
+    content: Content,
+    bytes: u64,
     right: StreamRight,
 ) -> Response {
-    // A job may truncate its file meanwhile. The client then gets an error and not a short file.
-    let content = berth_blobs::of_file(file, from..to);
     let body = Body::from_stream(while_allowed(content, right, cut));
     let mut response = body.into_response();
     let fields = response.headers_mut();
-    fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
+    fields.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     response
 }

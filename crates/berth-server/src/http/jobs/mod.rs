@@ -12,7 +12,7 @@ mod output;
 mod pod_shell;
 mod shell;
 
-pub(super) use files::{Part, part_of, stream_file};
+pub(super) use files::{Part, part_of, stream_content};
 
 use super::answer::{Answer, Created, Failure, Json};
 use super::asking::Asking;

@@ -333,6 +333,7 @@ impl Known<'_> {
             "experiment_shares" | "share_experiment" | "unshare_experiment" => {
                 self.one::<wire::ExperimentShares>()
             }
+            "model_shares" | "share_model" | "unshare_model" => self.one::<wire::ModelShares>(),
             "lineage" => self.one::<wire::Lineage>().query::<wire::LineageQuery>(),
             "run_recipe" => self.one::<wire::Recipe>().query::<wire::RecipeQuery>(),
             "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),

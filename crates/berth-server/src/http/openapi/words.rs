@@ -301,6 +301,7 @@ const EVERYWHERE: &[(&str, &str)] = &[
     ("quota_milli", "Thousandths of GPUs that it is promised"),
     ("rank", "The process within its task, counted from 0"),
     ("reason", "Why, in a sentence"),
+    ("registered_model", "The name of a registered model"),
     ("reserved", "What operators keep free"),
     ("restarts_at", "When it is expected to run again"),
     ("restarts_at_p90", "When it runs again in nine of ten cases"),

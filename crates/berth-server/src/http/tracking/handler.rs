@@ -125,6 +125,11 @@ async fn after(app: &App, op: &Op, asking: &Asking, reply: &Reply) {
     if let Some(job) = asking.caller.job() {
         of_job::was_answered(app, job, op, reply).await;
     }
+    if let Some(restored) = &reply.restored
+        && let Err(error) = app.tracking.runs.restored(restored).await
+    {
+        tracing::warn!(%error, "cannot update what was restored from its jobs");
+    }
     if let Some(changed) = &reply.changed {
         let mut row = asking.caller.audit(&*changed.target, changed.detail.clone());
         op.id.clone_into(&mut row.what);

@@ -114,6 +114,15 @@ fn a_bucket_keeps_artifacts_and_data_and_jobs_get_copies() {
         let ran = server.run_ok(&["run", "-y", "-f", "job.yaml"]);
         assert!(ran.contains("alpha"), "{ran}");
     }
+    let before = bucket.objects().len();
+    for name in ["first", "second"] {
+        let args = ["run", "-y", "--name", name, "--code", "corpus", "--", "cat", "a"];
+        let ran = server.run_ok(&args);
+        assert!(ran.contains("alpha"), "{ran}");
+    }
+    assert!(bucket.objects().len() > before, "the snapshot of the code is in the bucket");
+    server.run_ok(&["code", "first", "back"]);
+    assert_eq!(fs::read_to_string(folder.join("back/a")).unwrap(), "alpha");
     let metrics = Request::new("GET", "/metrics").token(Some(&token)).send(&server.url).body;
     for line in ["berth_data_copied_bytes_total 5", "berth_data_found_total 1"] {
         assert!(metrics.contains(line), "{line}: {metrics}");

@@ -1,11 +1,13 @@
 //! The files of a folder that go along with a job, and what prepares its environment.
 
+use super::audit::sql;
 use super::http::Request;
 use super::people::People;
 use super::server::{Server, until};
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use serde_json::json;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 fn write(folder: &Path, path: &str, text: &str) {
     let path = folder.join(path);
@@ -54,8 +56,51 @@ fn a_queued_job_runs_the_files_of_its_submission_however_they_change() {
     assert_eq!(fs::read_to_string(folder.join("back/conf/a")).unwrap(), "alpha");
     server.run_ok(&["clone", "next"]);
     until("its clone ends", || server.all_jobs().iter().all(|job| job["state"] == "done"));
-    let kept = fs::read_dir(server.home.path().join("code/default")).unwrap().count();
-    assert_eq!(kept, 2, "the same files are kept once");
+    assert_eq!(snapshots(&server).len(), 2, "the same files are kept once");
+    assert!(!server.home.path().join("code").exists(), "snapshots are in the store of objects");
+}
+
+/// The snapshots in the store of objects: the other objects are not packed.
+fn snapshots(server: &Server) -> Vec<PathBuf> {
+    let folders = fs::read_dir(server.home.path().join("blobs/sha256")).into_iter().flatten();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+    let files = files.map(|file| file.unwrap().path());
+    files.filter(|file| fs::read(file).unwrap().starts_with(&[0x1f, 0x8b])).collect()
+}
+
+#[test]
+fn a_server_moves_the_snapshots_of_an_earlier_version_and_their_jobs_still_run() {
+    let mut server = Server::start(&["--gpus", "1xL4"]);
+    let folder = server.work.path().to_owned();
+    write(&folder, "train.sh", "echo from the old home");
+    let job = ["run", "-d", "-y", "--name", "held", "--hold", "--code", "."];
+    server.run_ok(&[&job[..], &["--", "bash", "train.sh"]].concat());
+    server.stop();
+    // An earlier version kept it in the home and had no row for it.
+    let object = snapshots(&server).remove(0);
+    let digits = format!(
+        "{}{}",
+        object.parent().unwrap().file_name().unwrap().to_str().unwrap(),
+        object.file_name().unwrap().to_str().unwrap()
+    );
+    let old = server.home.path().join("code/default");
+    fs::create_dir_all(&old).unwrap();
+    let old = old.join(format!("{digits}.tar.gz"));
+    fs::rename(&object, &old).unwrap();
+    fs::set_permissions(&old, Permissions::from_mode(0o600)).unwrap();
+    let forget = format!(
+        "DELETE FROM blob_names WHERE kind = 'code'; DELETE FROM blobs WHERE sha256 = '{digits}'"
+    );
+    sql(&server, &forget);
+    server.start_again();
+    until("it is moved", || !old.exists() && snapshots(&server).len() == 1);
+    server.run_ok(&["resume", "held"]);
+    until("the held job ends", || state(&server, "held") == "done");
+    let printed = server.run_ok(&["logs", "held"]);
+    assert!(printed.contains("from the old home"), "{printed}");
+    write(&folder, "train.sh", "echo from the old home");
+    run(&server, "again", &["--", "bash", "train.sh"]);
+    assert_eq!(snapshots(&server).len(), 1, "the command line sends nothing again");
 }
 
 #[test]
@@ -104,6 +149,10 @@ fn a_snapshot_that_is_not_what_its_name_says_is_not_kept_and_no_other_team_reads
         assert!(put(token, "vision", id, "x").status >= 403);
     }
     assert_eq!(people.get(&mia, &format!("/v1/code/audio/{id}")).status, 404);
+    people.admin("PUT", "/v1/storage/vision", &json!({ "quota": 0 }));
+    let foo = "sha256:b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c";
+    let full = put(&people.kim, "vision", foo, "foo\n");
+    assert_eq!(full.status, 413, "snapshots count against the quota of the team: {full:?}");
     let job = |token: &str, team: &str| {
         let file = format!("team: {team}\ncode: {id}\nrun: 'true'\n");
         let request = Request::new("POST", "/v1/jobs").token(Some(token));
@@ -157,4 +206,35 @@ fn a_setup_that_fails_fails_its_job_and_is_tried_again_by_the_next() {
         server.berth(&["run", "-y", "--name", "good", "--setup", &setup, "--", "echo", "ran"]);
     assert!(ran.status.success(), "{ran:?}");
     assert!(String::from_utf8_lossy(&ran.stdout).contains("done now"), "{ran:?}");
+}
+
+#[test]
+fn a_snapshot_that_was_not_used_for_30_days_is_removed_and_that_of_a_held_job_stays() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let folder = server.work.path();
+    let id_of = |job: &str| {
+        let file = server.run_ok(&["describe", job, "-o", "json"]);
+        let at = file.find("sha256:").expect("the job has a snapshot");
+        file[at..at + 71].to_owned()
+    };
+    write(folder, "train.sh", "echo held");
+    let job = ["run", "-d", "-y", "--name", "held", "--hold", "--code", "."];
+    server.run_ok(&[&job[..], &["--", "bash", "train.sh"]].concat());
+    write(folder, "train.sh", "echo over");
+    run(&server, "over", &["--", "bash", "train.sh"]);
+    let (held, over) = (id_of("held"), id_of("over"));
+    // As if both were from 31 days ago.
+    sql(&server, "UPDATE blob_names SET created = created - 2678400000 WHERE kind = 'code'");
+    write(folder, "train.sh", "echo third");
+    run(&server, "third", &["--", "bash", "train.sh"]);
+    let token = server.token();
+    let status = |id: &str| {
+        let request = Request::new("GET", format!("/v1/code/default/{id}")).token(Some(&token));
+        request.send(&server.url).status
+    };
+    assert_eq!((status(&held), status(&over), status(&id_of("third"))), (200, 404, 200));
+    let audit = server.get("/v1/audit?limit=1000").to_string();
+    assert!(audit.contains("code_delete"), "{audit}");
+    server.run_ok(&["resume", "held"]);
+    until("the held job ends", || state(&server, "held") == "done");
 }

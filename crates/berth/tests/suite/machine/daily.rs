@@ -1,7 +1,9 @@
 //! What people do every day on one machine: describe, follow, pass variables on, and read exit codes.
 
+use super::http::Request;
 use super::people::People;
 use super::server::{Server, until};
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
 fn err(output: &std::process::Output) -> String {
@@ -257,4 +259,66 @@ fn a_job_that_its_own_budget_has_paused_says_so_wherever_one_looks() {
     assert!(!sooner.contains("resume"), "it would be paused again at once: {sooner}");
     let ps = people.server.run_ok(&["ps", "--all", "-o", "wide"]);
     assert!(ps.contains("paused by its own budget"), "{ps}");
+    let resumed = people.ask(&people.kim, "POST", &format!("/v1/jobs/{job}/resume"), &json!({}));
+    assert_eq!((resumed.status, resumed.code().as_deref()), (409, Some("BRT0011")), "{resumed:?}");
+    assert!(resumed.body.contains(&format!("berth clone {job} --budget")), "{resumed:?}");
+}
+
+#[test]
+fn a_name_that_two_live_jobs_have_stops_neither_and_a_plan_sees_the_budget_of_the_job() {
+    let people = People::start("4xL4");
+    let (kim, server) = (&people.kim, &people.server);
+    let file = "team: vision\nname: twin\ngpus: 1\nrun: sleep 600\n";
+    let (one, other) = (people.job(kim, file), people.job(kim, file));
+    let said = err(&server.berth(&["stop", "twin"]));
+    assert!(said.contains("2 jobs named `twin` have not ended"), "{said}");
+    assert!(said.contains(&format!("such as {other}")), "{said}");
+    server.run_ok(&["stop", "--now", &other]);
+    people.until_is(&other, "cancelled");
+    // The name now stands for the job that has not ended, also if a newer one has.
+    server.run_ok(&["stop", "--now", "twin"]);
+    people.until_is(&one, "cancelled");
+
+    let array = people.job(kim, "team: vision\narray: 0-2\ngpus: 1\nrun: sleep 600\n");
+    until("all elements run", || {
+        (0..3).all(|element| server.job(&format!("{array}_{element}"))["state"] == "running")
+    });
+    let preview = people.get(kim, &format!("/v1/jobs/{array}/stop/preview")).json();
+    assert_eq!(
+        (&preview["job"]["job"], &preview["job"]["gpus_milli"]),
+        (&json!(array), &json!(3000))
+    );
+    assert!(server.run_ok(&["stop", &array, "--preview"]).contains("cost so far"));
+
+    let file = "team: vision\ngpus: 1\ntime: 10h\nbudget: $0.01\nrun: x\n";
+    let plan = Request::new("POST", "/v1/plan").token(Some(kim)).body("application/yaml", file);
+    let plan = plan.send(&server.url).json();
+    assert_eq!(plan["total_micros"], 10_000, "{plan}");
+    assert_eq!(plan["most_micros"], 10_000, "{plan}");
+    assert!(plan["warnings"].to_string().contains("its budget of $0.01 is spent after"), "{plan}");
+}
+
+#[test]
+fn what_a_job_cannot_have_is_refused_when_it_is_submitted() {
+    let people = People::start("1xL4");
+    let submit = |file: &str| people.submit(&people.kim, file);
+    let missing = submit("team: vision\nrun: x\nvolumes: {/x: /no/such/folder}\n");
+    assert_eq!((missing.status, missing.code().as_deref()), (422, Some("BRT0002")), "{missing:?}");
+    let swept = submit("team: vision\nrun: x\nsweep: {PATH: [1, 2]}\n");
+    assert_eq!((swept.status, swept.code().as_deref()), (400, Some("BRT0001")), "{swept:?}");
+    // Everything that is wrong is said at once.
+    let all = submit("team: vision\nnodes: many\ngpus: abc\n").json();
+    let paths: Vec<&str> =
+        all["errors"].as_array().unwrap().iter().filter_map(|one| one["path"].as_str()).collect();
+    assert_eq!(paths, ["nodes", "gpus", "run"], "{all}");
+    let rest = submit("team: vision\ngpus: abc\n").json();
+    assert_eq!(
+        (rest["code"].as_str(), rest["errors"].as_array().map(Vec::len)),
+        (Some("BRT0002"), Some(2))
+    );
+    let file = people.server.work.path().join("job.yaml");
+    std::fs::write(&file, "team: vision\nnodes: many\ngpus: abc\n").expect("the folder is ours");
+    let said = err(&people.server.berth(&["plan", "-f", file.to_str().expect("a path")]));
+    assert!(said.contains("job.yaml:2:8") && said.contains("job.yaml:3:7"), "{said}");
+    assert!(said.contains("nothing to run"), "{said}");
 }

@@ -146,6 +146,12 @@ fn a_job_has_the_data_that_it_was_submitted_with_and_the_next_copies_nothing() {
     assert_eq!(metric(&server, "berth_data_fetched_total"), 1, "it was there");
     assert_eq!(metric(&server, "berth_data_found_total"), 1);
     assert_eq!(metric(&server, "berth_data_copied_bytes_total"), copied);
+    // `corpus` has two files with 5 and 4 bytes.
+    write(folder, "held.yaml", "name: held\ndata: {/data: 'dvc:c4@v1'}\nrun: 'true'\n");
+    server.run_ok(&["run", "-y", "-d", "--hold", "-f", "held.yaml"]);
+    let why = server.run_ok(&["why", "held"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.contains("among equal places it prefers nodes with its data:"), "{why}");
+    assert!(why.contains("has 9 B of its data"), "{why}");
     let (_, out, _) = run("newest", "dvc:c4", "cat /data/a.txt");
     assert!(out.contains("another alpha"), "{out}");
     let (code, _, why) = run("third", "dvc:c5@v1", "true");

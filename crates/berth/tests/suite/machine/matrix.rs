@@ -111,6 +111,7 @@ impl Cell<'_> {
             }
             path if path.contains("{schedule}") => "get_schedule",
             path if path.contains("{experiment}") => "experiment_shares",
+            path if path.contains("{registered_model}") => "model_shares",
             path if ["/v1/data", "/v1/objects"].iter().any(|start| path.starts_with(start)) => {
                 "list_data"
             }

@@ -116,6 +116,28 @@ fn the_run_of_a_job_shows_how_it_went_what_it_cost_and_what_it_ran_on() {
 }
 
 #[test]
+fn a_run_that_was_deleted_while_its_job_ran_shows_the_end_of_the_job_once_it_is_restored() {
+    let server = Server::start(&["--gpus", "2xL4"]);
+    for name in ["alone", "whole"] {
+        start(&server, name, &["--experiment", name], "sleep 1000");
+        until_status(&server, name, "RUNNING");
+    }
+    server.run_ok(&["runs", "delete", "alone", "-y"]);
+    server.run_ok(&["experiments", "delete", "whole", "-y"]);
+    for name in ["alone", "whole"] {
+        server.run_ok(&["stop", "--now", name]);
+        until("the job has ended", || server.job(name)["state"] == "cancelled");
+    }
+    server.run_ok(&["runs", "restore", "alone"]);
+    let run = run_of(&server, "alone").expect("it is restored");
+    assert_eq!(run["info"]["status"], "KILLED", "{run}");
+    assert_eq!(value(&run, "tags", "berth.end"), Some("cancelled"));
+    server.run_ok(&["experiments", "restore", "whole"]);
+    until_status(&server, "alone", "KILLED");
+    until_status(&server, "whole", "KILLED");
+}
+
+#[test]
 fn each_element_of_a_sweep_has_a_run_with_its_values() {
     let people = People::start("1xL4");
     let file = "name: study\nteam: vision\nsweep: {lr: [1e-4, 3e-4]}\nrun: exit 0\n";

@@ -3,13 +3,14 @@
 use super::http::Request;
 use super::people::People;
 use super::server::{Server, until};
-use super::tracking::{refused, text};
+use super::tracking::{python, refused, root, text};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use ring::hmac;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 const SECRET: &str = "a secret of the receiver";
@@ -74,6 +75,28 @@ fn is_signed((headers, body): &Message, secret: &str) -> bool {
     tag.is_some_and(|tag| hmac::verify(&key, signed.as_bytes(), &tag).is_ok())
 }
 
+/// What the code that MLflow's own server signs with says of the received messages.
+fn by_mlflow(receiver: &Receiver, secret: &str) -> String {
+    let messages = receiver.messages.lock().unwrap();
+    let messages =
+        messages.iter().map(|(headers, body)| json!({ "headers": headers, "body": body }));
+    let mut check = Command::new(python())
+        .arg(root().join("tools/mlflow/webhook_signature.py"))
+        .arg(secret)
+        .env("MLFLOW_DISABLE_TELEMETRY", "true")
+        .env("GIT_PYTHON_REFRESH", "quiet")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python runs");
+    let input = Value::from_iter(messages).to_string();
+    check.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it reads");
+    let said = check.wait_with_output().expect("it ends");
+    assert!(said.status.success(), "its own message is above");
+    String::from_utf8(said.stdout).expect("text")
+}
+
 fn event(entity: &str, action: &str) -> Value {
     json!({ "entity": entity, "action": action })
 }
@@ -135,6 +158,8 @@ fn a_webhook_gets_signed_messages_of_its_events_and_no_others() {
         assert!(is_signed(message, SECRET), "{message:?}");
         assert!(!is_signed(message, "another"), "{message:?}");
     }
+
+    assert_eq!(by_mlflow(&receiver, SECRET), "5 signatures are those of MLflow\n");
 
     // A disabled webhook gets no events, but `test` still sends a message and prints the result.
     let hook = format!("/api/2.0/mlflow/webhooks/{id}");

@@ -204,6 +204,18 @@ fn texts_in_an_address_have_a_limit_and_no_answer_names_a_file_of_the_server() {
 }
 
 #[test]
+fn a_missing_role_is_named_before_the_scope_of_the_token() {
+    let people = People::start("1xL4");
+    people.join("viv", "vision", "viewer");
+    let (_, viewers) = people.new_token("viv", "read", None);
+    let (_, researchers) = people.new_token("kim", "read", None);
+    let file = "team: vision\nrun: exit 0\n";
+    // A token with a wider scope would not help viv.
+    refused(&people.submit(&viewers, file), 403, "BRT0006");
+    refused(&people.submit(&researchers, file), 403, "BRT0007");
+}
+
+#[test]
 fn a_header_that_cannot_be_read_is_refused_and_never_ignored() {
     let people = People::start("1xL4");
     let send = |headers: &[(&'static str, &str)]| {

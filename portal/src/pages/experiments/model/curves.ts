@@ -1,4 +1,4 @@
-// From the history of metrics to lines over steps, time or cost. Pure.
+// Turns the history of metrics into lines over steps, time or cost. Pure.
 
 import { type MetricPoint, metricNumber } from "@/api/tracking";
 import type { XAxis } from "../search";
@@ -11,7 +11,7 @@ export interface Curve {
   y: number[];
 }
 
-/** Of how a cost was found: from its own history, or from the run's time. */
+/** The source of a cost: the history of the cost, or an estimate from the time of the run. */
 export type CostKnown = "history" | "linear" | "none";
 
 export interface CostOf {
@@ -50,7 +50,7 @@ export function costOf(row: Row, history: readonly MetricPoint[], now: number): 
   };
 }
 
-/** The points of each run that is drawn. */
+/** The points of each run in the chart. */
 export function byRun(points: readonly MetricPoint[]): Map<string, MetricPoint[]> {
   const out = new Map<string, MetricPoint[]>();
   for (const point of points) {
@@ -62,7 +62,7 @@ export function byRun(points: readonly MetricPoint[]): Map<string, MetricPoint[]
   return out;
 }
 
-/** Lines with ascending x. Runs without a place on the axis are left out. */
+/** Lines with ascending x. Omits runs without a value on the axis. */
 export function curvesOf(
   rows: readonly Row[],
   points: readonly MetricPoint[],
@@ -91,12 +91,12 @@ export function curvesOf(
   });
 }
 
-/** How many points of each run one answer may have, so that many runs stay quick. */
+/** The maximum number of points of each run. Charts of many runs have fewer, to stay fast. */
 export function samplesFor(runs: number): number {
   return Math.max(100, Math.min(2500, Math.floor(50_000 / Math.max(1, runs))));
 }
 
-/** What the axis is called; an estimate says that it is one. */
+/** The title of the axis. It marks an estimate. */
 export function axisTitle(x: XAxis, costs: Iterable<CostOf>): string {
   if (x === "step") return "Step";
   if (x === "time") return "Time since the start of the run";

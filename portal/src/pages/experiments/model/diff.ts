@@ -1,9 +1,9 @@
-// What differs between runs. Pure.
+// The differences between runs. Pure.
 
 import { type Kind, metricText, namesOf, type Row, statusOf } from "./row";
 
 export interface DiffLine {
-  /** `params.lr`; of attributes their own name. */
+  /** `params.lr`, or the name of an attribute. */
   key: string;
   kind: Kind;
   name: string;
@@ -11,7 +11,7 @@ export interface DiffLine {
   differs: boolean;
 }
 
-/** Every key of the runs, with its value in each. Params first: they say why metrics differ. */
+/** Every key of the runs with its values. Params come first, because they explain the metrics. */
 export function diff(rows: readonly Row[]): DiffLine[] {
   const names = namesOf(rows);
   const lines: DiffLine[] = [];
@@ -31,7 +31,7 @@ export function diff(rows: readonly Row[]): DiffLine[] {
   return lines;
 }
 
-/** Stands in the head of each column. */
+/** The head of each column shows it. */
 const IN_NAME = new Set(["mlflow.runName"]);
 
 export const KIND_WORDS: Record<Kind, string> = {

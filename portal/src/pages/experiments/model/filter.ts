@@ -1,8 +1,8 @@
-// The search field, in MLflow's grammar; the order of a search; and where an error is. Pure.
+// The filter and the order of a search in MLflow's grammar, and the position of an error. Pure.
 
 import { split } from "./row";
 
-/** One word without a comparison is looked for in the names of runs. */
+/** A word without a comparison searches the names of runs. */
 export function filterOf(text: string | undefined): string {
   const asked = text?.trim() ?? "";
   if (asked === "") return "";
@@ -15,9 +15,9 @@ export interface Where {
   after: string;
 }
 
-/** The character that a refusal names, within what was asked. It may stand behind the end. */
+/** The position in the filter that an error names. It may be just after the end. */
 export function errorAt(filter: string, message: string): Where | undefined {
-  // The message may quote the filter: its own position comes last.
+  // The message may quote the filter, so only its last position counts.
   const found = [...message.matchAll(/at character (\d+)/g)].at(-1)?.[1];
   if (found === undefined) return undefined;
   const all = [...filter];
@@ -29,7 +29,7 @@ export function errorAt(filter: string, message: string): Where | undefined {
   };
 }
 
-/** The message without the filter, which stands beside it anyway. */
+/** The message without the filter, because the page shows the filter beside it. */
 export function errorText(message: string): string {
   const cut = /^Invalid clause\(s\) in filter string '.*': (expected [\s\S]*)$/.exec(message)?.[1];
   const text = cut ?? message;
@@ -52,7 +52,7 @@ const ATTRIBUTES: Record<string, string> = {
   start: "start_time",
 };
 
-/** The order that the server is asked for; none where only the portal knows the value. */
+/** The order for the server. Undefined for values that only the portal computes. */
 export function orderBy(sort: string | undefined): string[] | undefined {
   if (!sort) return undefined;
   const desc = sort.startsWith("-");

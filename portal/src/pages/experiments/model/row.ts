@@ -1,4 +1,4 @@
-// A run as tables and charts need it, and the keys by which its values are named. Pure.
+// A run as tables and charts need it, and the keys of its values. Pure.
 
 import { metricNumber, type RunStatus, record, type TrackedRun } from "@/api/tracking";
 import { money, NONE, percent } from "@/lib/format";
@@ -12,7 +12,7 @@ export interface Row {
   start: number | undefined;
   end: number | undefined;
   params: Readonly<Record<string, string>>;
-  /** The newest value of each. */
+  /** The newest value of each metric. */
   metrics: Readonly<Record<string, number>>;
   tags: Readonly<Record<string, string>>;
 }
@@ -37,7 +37,7 @@ export const GPU_HOURS = "metrics.berth.gpu_hours";
 
 export type Kind = "metrics" | "params" | "tags" | "attributes";
 
-/** `metrics.berth.cost` is the metric `berth.cost`; what has no such beginning is an attribute. */
+/** `metrics.berth.cost` is the metric `berth.cost`. A key without a known prefix is an attribute. */
 export function split(key: string): { kind: Kind; name: string } {
   const at = key.indexOf(".");
   const kind = key.slice(0, at);
@@ -60,7 +60,7 @@ const LABELS: Record<string, string> = {
   duration: "Duration",
 };
 
-/** What a column or an axis is called. */
+/** The title of a column or an axis. */
 export function labelOf(key: string): string {
   return LABELS[key] ?? split(key).name;
 }
@@ -85,7 +85,7 @@ export function textAt(row: Row, key: string): string | undefined {
   }
 }
 
-/** As a number, where it is one: params are texts. */
+/** The value as a number, also of a param, which is a text. */
 export function numberAt(row: Row, key: string, now = Date.now()): number | undefined {
   const { kind, name } = split(key);
   switch (kind) {
@@ -107,7 +107,7 @@ export function numeric(text: string | undefined): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }
 
-/** Five digits that count, and an exponent where zeros would not be read. */
+/** Five significant digits, with an exponent for very large and small numbers. */
 export function figure(value: number | undefined): string {
   if (value === undefined) return NONE;
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
@@ -122,7 +122,7 @@ export function figure(value: number | undefined): string {
   return text.replace(/-/g, "−");
 }
 
-/** A value of a metric as it is read: costs are money, shares are percent. */
+/** The value of a metric with its unit: costs are money, shares are percentages. */
 export function metricText(name: string, value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return figure(value);
   if (name === "berth.cost") return money(value * 1e6);
@@ -132,7 +132,7 @@ export function metricText(name: string, value: number | undefined): string {
   return figure(value);
 }
 
-/** The same at an axis, where every pixel counts. */
+/** A shorter form for the labels of an axis. */
 export function axisText(key: string, value: number): string {
   if (key === COST) return money(value * 1e6, { short: true });
   if (key === "duration") return `${figure(value / 60_000)} min`;
@@ -140,7 +140,7 @@ export function axisText(key: string, value: number): string {
   return kind === "metrics" ? metricText(name, value) : figure(value);
 }
 
-/** Names that some runs have, in the order of the alphabet; Berth's own come last. */
+/** The names of all runs in alphabetical order. Names that Berth writes come last. */
 export interface Names {
   metrics: string[];
   params: string[];
@@ -162,7 +162,7 @@ export function namesOf(rows: readonly Row[]): Names {
   };
 }
 
-/** What is shown before anybody chooses: params that differ, the first metrics, and the cost. */
+/** The default columns: params that differ, the first metrics, and the cost. */
 export function usualColumns(rows: readonly Row[]): string[] {
   const names = namesOf(rows);
   const plain = (name: string) => !/^(berth|mlflow|system)[./]/.test(name);
@@ -181,7 +181,7 @@ export function usualColumns(rows: readonly Row[]): string[] {
   ];
 }
 
-/** Sorts rows that are all here, as the server does: NaN after the numbers, no value last, both ways. */
+/** Sorts rows as the server does: in both directions NaN comes after the numbers, and missing values last. */
 export function sortRows(rows: readonly Row[], sort: string | undefined, now: number): Row[] {
   if (!sort) return [...rows];
   const desc = sort.startsWith("-");
@@ -213,7 +213,7 @@ const WORDS: Record<RunStatus, { state: string; word: string }> = {
   KILLED: { state: "cancelled", word: "Killed" },
 };
 
-/** The state of the design kit that looks like it, and MLflow's own word. */
+/** The state whose colour and glyph a status has, and its word in MLflow. */
 export function statusOf(status: RunStatus): { state: string; word: string } {
   return WORDS[status] ?? { state: status, word: status };
 }

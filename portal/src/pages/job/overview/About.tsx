@@ -6,8 +6,6 @@ import { className } from "../../new-job/model/rights";
 export function About({ job }: { job: Job }) {
   const labels = Object.entries(job.labels);
   const parameters = Object.entries(job.parameters ?? {});
-  // Runs that a job is tracked by are newer than some servers.
-  const run = (job as Job & { run?: string | null }).run;
   const array = /^(\d+)_\d+$/.exec(job.id)?.[1];
   const jobs = (search: Record<string, string>, text: string) => (
     <TextLink to="/jobs" search={search}>
@@ -25,15 +23,15 @@ export function About({ job }: { job: Job }) {
             "Experiment",
             jobs({ experiment: job.experiment }, job.experiment),
           ],
-          Boolean(run) && [
+          Boolean(job.run) && [
             "Run",
             <TextLink
               key="run"
               to="/runs/$run"
-              params={{ run: run ?? "" }}
+              params={{ run: job.run ?? "" }}
               className="block truncate"
             >
-              {run}
+              {job.run}
             </TextLink>,
           ],
           ["Priority", className(job.priority)],

@@ -2,6 +2,7 @@ use super::*;
 use berth_engine::LeaseStart;
 use berth_file::job::{self, Defaults, Models};
 use berth_model::{Bytes, Cpu, LeaseId, Policy, Share, Slice, Time};
+use std::collections::BTreeSet;
 
 fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
     let parsed = job::read(file).unwrap();
@@ -44,7 +45,15 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
     let secret = has_secret.then(|| "sealed".to_owned());
     let container = job::Container { image: "i".to_owned(), namespace };
     let devices = (gpus > 0).then(|| ("nvidia.com/gpu".to_owned(), gpus));
-    CreatePod { start, container, secret, devices: devices.into_iter().collect(), gpus: None }
+    CreatePod {
+        start,
+        container,
+        secret,
+        devices: devices.into_iter().collect(),
+        gpus: None,
+        data_in_use: BTreeSet::from(["audio/0b.dir".to_owned()]),
+        at: Time(1_700_000_000_000),
+    }
 }
 
 fn variable(pod: &Value, name: &str) -> Value {
@@ -205,6 +214,36 @@ fn data_is_fetched_into_a_volume_that_the_command_cannot_write_to() {
     assert!(mounts.contains(&seen), "{mounts:?}");
     let volumes = pod["spec"]["volumes"].as_array().unwrap();
     assert!(volumes.contains(&json!({ "name": "data", "emptyDir": {} })), "{volumes:?}");
+}
+
+#[test]
+fn data_that_nodes_keep_is_mounted_from_the_node_by_its_team_and_hash() {
+    let hash = format!("{}.dir", "0a".repeat(16));
+    let create = create(&format!("run: x\ndata: {{/data/c4: 'dvc:c4@v3#{hash}'}}"), 1, 0);
+    let kept = NodeData { path: "/var/lib/berth-data".to_owned(), most: Bytes::gib(1) };
+    let settings = PodSettings { node_data: Some(kept), ..PodSettings::default() };
+    let pod = pod(&create, &settings, Some(&fetch(None)), "berth");
+    let init = &pod["spec"]["initContainers"][0];
+    let wanted = format!("dvc:c4@v3#{hash}=/berth-data/trees/nlp/{hash}");
+    let flags = ["--cache", "/berth-data", "--cache-size", "1073741824"];
+    let rest = ["--cache-since", "1700000000000", "--in-use", "audio/0b.dir"];
+    let mut args = vec!["fetch-code", "nlp", "--data", &wanted];
+    args.extend(flags.into_iter().chain(rest));
+    assert_eq!(init["args"], json!(args));
+    assert_eq!(init["securityContext"]["runAsUser"], 0, "the folder is the node's");
+    assert_eq!(init["securityContext"]["capabilities"], json!({ "drop": ["ALL"] }));
+    let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array().unwrap();
+    let seen = json!({ "name": "data", "mountPath": "/data/c4",
+                       "subPath": format!("trees/nlp/{hash}"), "readOnly": true });
+    assert!(mounts.contains(&seen), "{mounts:?}");
+    let volumes = pod["spec"]["volumes"].as_array().unwrap();
+    let folder = json!({ "path": "/var/lib/berth-data", "type": "DirectoryOrCreate" });
+    assert!(volumes.contains(&json!({ "name": "data", "hostPath": folder })), "{volumes:?}");
+    // A job without data does not touch the node.
+    let plain = self::create(&format!("run: x\ncode: {CODE_ID}"), 1, 0);
+    let plain = super::pod(&plain, &settings, Some(&fetch(None)), "berth");
+    assert!(!plain.to_string().contains("berth-data"), "{plain}");
+    assert_eq!(plain["spec"]["initContainers"][0]["securityContext"]["runAsNonRoot"], true);
 }
 
 #[test]

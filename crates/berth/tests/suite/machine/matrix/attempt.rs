@@ -169,6 +169,7 @@ impl Maker<'_> {
             "template" => self.template(),
             "schedule" => self.schedule(),
             "experiment" => self.experiment(),
+            "registered_model" => self.registered_model(),
             // Every team.
             "with" => "*".to_owned(),
             other => panic!("nothing makes a {other}"),
@@ -238,6 +239,23 @@ impl Maker<'_> {
         });
         if self.route.id == "unshare_experiment" {
             let path = format!("/v1/experiments/{team}/{name}/shares/*");
+            self.stage.admin("PUT", &path, &json!({}));
+        }
+        name
+    }
+
+    /// A registered model that is shared, to unshare it.
+    fn registered_model(&self) -> String {
+        let (name, team) = (self.stage.fresh("model"), self.team());
+        let path = "/api/2.0/mlflow/registered-models/create";
+        let wish = json!({ "name": name });
+        self.stage.as_owner(self.column, self.whose, |token| {
+            let mut request = Request::new("POST", path).token(Some(token)).json(&wish);
+            request.headers.push(("x-berth-team", team.to_owned()));
+            self.stage.send(request)
+        });
+        if self.route.id == "unshare_model" {
+            let path = format!("/v1/models/{team}/{name}/shares/*");
             self.stage.admin("PUT", &path, &json!({}));
         }
         name
