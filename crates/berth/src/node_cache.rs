@@ -260,6 +260,8 @@ fn note_use(folder: &Path, bytes: Option<u64>) -> io::Result<()> {
     if let Some(bytes) = bytes {
         mark.set_len(0)?;
         mark.write_all(bytes.to_string().as_bytes())?;
+        // Without its size, a version would count as nothing.
+        mark.sync_all()?;
     }
     mark.set_modified(SystemTime::now())
 }

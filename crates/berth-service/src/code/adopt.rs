@@ -87,6 +87,8 @@ async fn move_one(service: &Service, team: &str, old: &Old) -> Result<(), Fault>
             created: old.used,
             by: "berth".to_owned(),
         });
+        // What the team keeps besides must be known before more is added to it.
+        blobs::used(service, team).await?;
         let of = team.to_owned();
         let check = move |store: Store| async move { checks::team(&store, &of).await.map(drop) };
         let write = Write::unnoted(documents).only_if(move |store| checks::all(check(store)));
