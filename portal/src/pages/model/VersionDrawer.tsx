@@ -71,7 +71,8 @@ export function VersionDrawer({
             })
       }
       actions={
-        version && (
+        version &&
+        (change || (rights.inside && !prompt)) && (
           <>
             {!prompt && rights.inside && (
               <LinkButton
