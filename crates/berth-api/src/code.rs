@@ -108,9 +108,8 @@ codes! {
     BRT0009 NotFound 404 NotFound "Not found"
         cause: "No node, queue, team, user, token, template, schedule, secret or volume has that \
                 name, or you may not see it."
-        next: "The error names the command that lists what there is of that kind, such as \
-               `berth nodes`. Things of a team are looked for in your default team; `--team TEAM` \
-               names another."
+        next: "List what there is with the command of that kind, such as `berth nodes`. Things of \
+               a team are looked for in your default team; `--team TEAM` names another."
     BRT0010 NoSuchRoute 404 Usage "There is no such route"
         cause: "The API has no such path, or the path does not accept this method."
         next: "See /openapi.json. If Berth's own command line sent the request, check that it is \

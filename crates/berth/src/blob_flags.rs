@@ -13,7 +13,7 @@ const LARGEST: &str = "500GiB";
 const QUOTA: &str = "1TiB";
 const GRACE: &str = "24h";
 /// Parts of an upload have a size, and a store takes so many of them.
-const MOST: i64 = 900 << 30;
+const MOST: i64 = 1_000_000_000_000;
 
 /// Where artifacts, data and code are kept.
 #[derive(Args, Debug)]
@@ -58,7 +58,7 @@ impl BlobFlags {
         })?;
         let most = size("--blobs-largest", &self.blobs_largest)?;
         if most > MOST.unsigned_abs() {
-            return Err(Failure::usage("--blobs-largest: expected at most 900GiB"));
+            return Err(Failure::usage("--blobs-largest: expected at most 931GiB"));
         }
         Ok(BlobOptions {
             bucket: self.blobs.clone().map(|address| {

@@ -193,9 +193,8 @@ async fn try_all(client: &Client, args: &FetchCode) -> Result<(), Trouble> {
             Some(cache) => get_cached(client, &args.team, wanted, cache).await?,
         }
     }
-    if let Some(cache) = &cache {
-        // The report helps the scheduler, and the job can do without.
-        let report = cache.report().unwrap_or_default();
+    // The report helps the scheduler, and the job can do without.
+    if let Some(report) = cache.as_ref().and_then(|cache| cache.report().ok()) {
         let _ = fs::write(&args.cache.last_words, format!("{REPORT}{}", json!(report)));
     }
     Ok(())

@@ -16,7 +16,9 @@ use std::time::{Duration, SystemTime};
 const SKEW: Duration = Duration::from_secs(600);
 /// Versions that one report names: Kubernetes keeps 4 KB of it.
 const MOST_TOLD: usize = 60;
-const USED: &str = "used";
+/// What the names of marks begin with. Those of versions begin with a hash, so a mark never has the name of
+/// a version, whatever the data is called.
+const USED: &str = "used.";
 
 pub struct NodeCache {
     root: PathBuf,
@@ -65,7 +67,10 @@ impl NodeCache {
         since: SystemTime,
     ) -> io::Result<NodeCache> {
         for folder in ["trees", "new", "old"] {
-            fs::create_dir_all(root.join(folder))?;
+            let folder = root.join(folder);
+            fs::create_dir_all(&folder)?;
+            // The kubelet mounts a version into a pod. Other accounts of the node see none.
+            fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
         }
         let since = since.checked_sub(SKEW).unwrap_or(SystemTime::UNIX_EPOCH);
         Ok(NodeCache { root, most, in_use: in_use.into_iter().collect(), since })
@@ -81,7 +86,7 @@ impl NodeCache {
     /// Whether a version is here. If it is, this counts as its use.
     pub fn find(&self, folder: &Path) -> io::Result<bool> {
         let _alone = self.alone()?;
-        match folder.is_dir() {
+        match is_whole(folder) {
             true => note_use(folder, None).map(|()| true),
             false => Ok(false),
         }
@@ -112,13 +117,21 @@ impl NodeCache {
     pub fn keep(&self, draft: &Draft, folder: &Path) -> io::Result<()> {
         let tree = draft.tree();
         let bytes = open_to_read(&tree)?;
+        // Later pods do not check the files again, so they are on the disk before their folder is in its
+        // place: after a power failure, none is empty.
+        rustix::fs::syncfs(File::open(&tree)?)?;
         {
             let _alone = self.alone()?;
-            if !folder.is_dir() {
-                fs::create_dir_all(folder.parent().unwrap_or(&self.root))?;
+            fs::create_dir_all(folder.parent().unwrap_or(&self.root))?;
+            let is_here = is_whole(folder);
+            if !is_here && folder.is_dir() {
+                self.put_away(folder)?;
+            }
+            // First the mark: the cache counts no version without one.
+            note_use(folder, Some(bytes))?;
+            if !is_here {
                 fs::rename(&tree, folder)?;
             }
-            note_use(folder, Some(bytes))?;
             self.make_room(folder)?;
         }
         // Others need not wait for this.
@@ -143,14 +156,19 @@ impl NodeCache {
             if one.folder == own || one.used >= self.since || self.in_use.contains(short) {
                 continue;
             }
-            let old = self.root.join("old");
-            let free = (0u64..).map(|number| old.join(number.to_string()));
-            let place = free.into_iter().find(|place| !place.exists());
-            fs::rename(&one.folder, place.unwrap_or(old))?;
+            self.put_away(&one.folder)?;
             fs::remove_file(mark_of(&one.folder))?;
             bytes -= one.bytes;
         }
         Ok(())
+    }
+
+    /// Moves a folder to those that are removed without the lock.
+    fn put_away(&self, folder: &Path) -> io::Result<()> {
+        let old = self.root.join("old");
+        let free = (0u64..).map(|number| old.join(number.to_string()));
+        let place = free.into_iter().find(|place| !place.exists());
+        fs::rename(folder, place.unwrap_or(old))
     }
 
     fn kept(&self) -> io::Result<Vec<Kept>> {
@@ -158,8 +176,12 @@ impl NodeCache {
         for team in fs::read_dir(self.root.join("trees"))?.flatten() {
             for entry in fs::read_dir(team.path()).into_iter().flatten().flatten() {
                 let mark = entry.path();
-                let folder = mark.with_extension("");
-                if mark.extension().is_none_or(|end| end != USED) || !folder.is_dir() {
+                let name = entry.file_name();
+                let Some(name) = name.to_str().and_then(|name| name.strip_prefix(USED)) else {
+                    continue;
+                };
+                let folder = mark.with_file_name(name);
+                if !folder.is_dir() {
                     continue;
                 }
                 let bytes = fs::read_to_string(&mark)?.parse().unwrap_or(0);
@@ -221,9 +243,15 @@ fn open_to_read(path: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
+/// Whether the cache has made a folder. A kubelet makes an empty one for a pod whose version is missing, and
+/// no other pod may take that for the version.
+fn is_whole(folder: &Path) -> bool {
+    folder.is_dir() && mark_of(folder).is_file()
+}
+
 fn mark_of(folder: &Path) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    folder.with_file_name(format!("{name}.{USED}"))
+    folder.with_file_name(format!("{USED}{name}"))
 }
 
 /// The time of the mark beside a folder is that of its last use, and its text the size.
@@ -232,6 +260,8 @@ fn note_use(folder: &Path, bytes: Option<u64>) -> io::Result<()> {
     if let Some(bytes) = bytes {
         mark.set_len(0)?;
         mark.write_all(bytes.to_string().as_bytes())?;
+        // Without its size, a version would count as nothing.
+        mark.sync_all()?;
     }
     mark.set_modified(SystemTime::now())
 }
@@ -306,6 +336,32 @@ mod tests {
         // Where all are in use, the limit gives way.
         put(&cache(root.path(), 0, &[1, 2, 5]), 6, 100);
         assert_eq!(roomy.report().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn data_that_is_called_like_a_mark_is_a_version_like_others() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1_000, &[]);
+        let digits = "0a".repeat(16);
+        for name in [format!("{digits}.my.used"), format!("{digits}.my")] {
+            let draft = cache.draft().unwrap();
+            fs::create_dir(draft.tree()).unwrap();
+            fs::write(draft.tree().join("my"), "12345678").unwrap();
+            cache.keep(&draft, &root.path().join("trees/nlp").join(name)).unwrap();
+        }
+        assert_eq!(cache.kept().unwrap().len(), 2);
+        assert_eq!(cache.report().unwrap(), BTreeMap::from([(digits, 8)]));
+    }
+
+    #[test]
+    fn an_empty_folder_in_the_place_of_a_version_is_not_the_version() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1_000, &[]);
+        fs::create_dir_all(place(root.path(), 1)).unwrap();
+        assert!(!cache.find(&place(root.path(), 1)).unwrap());
+        put(&cache, 1, 100);
+        assert!(cache.find(&place(root.path(), 1)).unwrap());
+        assert_eq!(fs::metadata(place(root.path(), 1).join("sub/file")).unwrap().len(), 100);
     }
 
     #[test]

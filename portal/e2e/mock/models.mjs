@@ -44,6 +44,8 @@ export function makeModels({ runs, empty = false }) {
     });
     add("تدريب-النموذج", { versions: 2 });
     add("no-versions");
+    // Team speech shares it with the team of the user.
+    add("speech/whisper", { description: "Writes down what people say.", versions: 3 });
     add("answer", {
       tags: { "mlflow.prompt.is_prompt": "true" },
       versions: 3,
@@ -64,13 +66,30 @@ export function makeModels({ runs, empty = false }) {
         by: "kim",
         note: version === 1 ? "raw" : "",
       }));
-  return { models, data };
+  return { models, data, shares: new Map(empty ? [] : [["nlp/chat", ["vision"]]]) };
 }
 
 const gone = (message) => ({
   status: 404,
   body: { error_code: "RESOURCE_DOES_NOT_EXIST", message },
 });
+
+/** The teams that may read a model, before or after a change. */
+function sharesOf(world, change) {
+  const path = "^/v1/models/([^/]+)/([^/]+)/shares";
+  return [
+    new RegExp(change ? `${path}/([^/]+)$` : `${path}$`),
+    (_, match) => {
+      const [team, name, other] = match.slice(1).map(decodeURIComponent);
+      const key = `${team}/${name}`;
+      let teams = world.shares.get(key) ?? [];
+      if (change) teams = teams.filter((one) => one !== other);
+      if (change === "PUT") teams.push(other);
+      world.shares.set(key, teams);
+      return { teams };
+    },
+  ];
+}
 
 export function modelRoutes(world) {
   const at = (path) => new RegExp(`^/ajax-api/2\\.0/mlflow/${path}$`);
@@ -149,6 +168,9 @@ export function modelRoutes(world) {
     change("DELETE", "model-versions/delete", (found, _, version) => {
       found.versions = found.versions.filter((v) => v !== version);
     }),
+    ["GET", ...sharesOf(world)],
+    ["PUT", ...sharesOf(world, "PUT")],
+    ["DELETE", ...sharesOf(world, "DELETE")],
     ["GET", /^\/v1\/data$/, () => ({ items: world.data })],
     [
       "GET",

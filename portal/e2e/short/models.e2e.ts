@@ -229,6 +229,65 @@ test("a viewer sees the changes of a model but cannot make any, and an operator 
   await admin.context().close();
 });
 
+test("a lead shares a model, the other team sees it read-only, and loses it when the lead unshares it", async () => {
+  const sam = server.person("sam", "speech", "researcher");
+  const lea = server.person("lea", "vision", "team_lead");
+  const page = await open(lea, "/models/chat");
+  await page.getByRole("tab", { name: /^Shared with/ }).click();
+  const panel = page.getByRole("region", { name: "Shared with" });
+  await panel.getByText("Not shared").waitFor();
+  await page.getByText("berth models shares chat --team vision").waitFor();
+  await panel.getByRole("button", { name: "Share" }).click();
+  const dialog = page.getByRole("dialog", { name: "Share chat" });
+  await dialog.getByRole("combobox", { name: "Team" }).selectOption("speech");
+  await dialog.getByText("berth models share chat --team vision --with speech").waitFor();
+  await dialog.getByRole("button", { name: "Share" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  await panel.getByText("team speech").waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+
+  const other = await open(sam, "/models");
+  await other.getByRole("link", { name: "vision/chat" }).click();
+  await other.getByRole("heading", { level: 1, name: "vision/chat" }).waitFor();
+  expect(new URL(other.url()).pathname).toBe("/models/vision%2Fchat");
+  await other.getByText("Its files and its lineage stay with team vision.").waitFor();
+  // The address alone finds it, too.
+  await other.goto(`${server.url}/models/vision%2Fchat?version=1`);
+  const drawer = other.getByRole("dialog", { name: "Version 1" });
+  await drawer.getByText(/is a run of team vision, which does not share its experiment/).waitFor();
+  const buttons = (name: string) =>
+    other.getByRole("button", { name, exact: true, includeHidden: true });
+  for (const name of [
+    "Delete model",
+    "Delete version",
+    "Change stage",
+    "Edit description",
+    "Tag",
+    "Alias",
+  ])
+    expect(await buttons(name).count(), name).toBe(0);
+  expect(await other.locator('a[href*="/runs/"], a[href*="/lineage?"]').count()).toBe(0);
+  expect(await drawer.getByRole("link", { name: "Lineage" }).count()).toBe(0);
+  expect(await seriousViolations(other)).toEqual([]);
+
+  await panel.getByRole("button", { name: "Unshare with team speech" }).click();
+  const question = page.getByRole("alertdialog", { name: "Unshare chat with team speech?" });
+  await question.getByText("vision/chat").waitFor();
+  await question.getByRole("button", { name: "Unshare" }).click();
+  await panel.getByText("Not shared").waitFor();
+  await other.goto(`${server.url}/models/vision%2Fchat`);
+  await other
+    .getByRole("alert")
+    .getByText(/not found/)
+    .waitFor();
+  await other.goto(`${server.url}/models`);
+  await other.getByText("Team speech has no registered models yet").waitFor();
+  expectNoFaults(page);
+  expectNoFaults(other);
+  await page.context().close();
+  await other.context().close();
+});
+
 test("prompts have a list of their own, and their texts are compared", async () => {
   const page = await open(kim, "/models");
   await page.getByRole("link", { name: "chat" }).waitFor();

@@ -168,8 +168,8 @@ pub fn read(text: &str) -> Result<Parsed, Mistakes> {
     mistakes.map_or(Ok(parsed), Err)
 }
 
-/// Reads what can be read of a job file. So its other keys can be checked, too, and all that is wrong with
-/// the file is told at once.
+/// Reads what can be read of a job file. The caller can then check the other keys, too, and report all that is
+/// wrong with the file at once.
 pub fn read_partly(text: &str) -> (Parsed, Option<Mistakes>) {
     match entries(text, MOST_BYTES, "1 MiB") {
         Ok(entries) => read_all_entries(&entries),

@@ -3,6 +3,7 @@
 use berth_blobs::BlobId;
 use berth_model::{Bytes, Name};
 use berth_service::data_tree::TreeFile;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -10,8 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The core takes no more versions of one node.
-const MOST_TOLD: usize = 10_000;
+/// Each change of the versions is an event with all of them, so the log would grow fast with more.
+const MOST_TOLD: usize = 1_000;
 
 /// Makes a folder that only its owner can read.
 pub fn private(path: &Path) -> io::Result<()> {
@@ -130,10 +131,10 @@ pub fn size(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The versions that are here with their sizes, by their hashes. Versions of several teams with one hash
-/// are one. A mark without a size is left out until the next use.
+/// The versions that are here with their sizes, by their hashes; of many, those that were used last. Versions
+/// of several teams with one hash are one. A mark without a size is left out until the next use.
 pub fn kept(trees: &Path, mark: &str) -> BTreeMap<Name, Bytes> {
-    let mut kept = BTreeMap::new();
+    let mut kept = Vec::new();
     for team in fs::read_dir(trees).into_iter().flatten().flatten() {
         for entry in fs::read_dir(team.path()).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -144,13 +145,12 @@ pub fn kept(trees: &Path, mark: &str) -> BTreeMap<Name, Bytes> {
             let Some(hash) = hash_of(&name) else { continue };
             let text = fs::read_to_string(&path).unwrap_or_default();
             let Ok(bytes) = text.parse::<i64>() else { continue };
-            kept.insert(Name::new(hash), Bytes(bytes));
-            if kept.len() == MOST_TOLD {
-                return kept;
-            }
+            let used = entry.metadata().and_then(|found| found.modified());
+            kept.push((used.unwrap_or(SystemTime::UNIX_EPOCH), Name::new(hash), Bytes(bytes)));
         }
     }
-    kept
+    kept.sort_by_key(|(used, ..)| Reverse(*used));
+    kept.into_iter().take(MOST_TOLD).map(|(_, name, bytes)| (name, bytes)).collect()
 }
 
 /// The name of a mark begins with the hash: 32 digits, and `.dir` for a folder.

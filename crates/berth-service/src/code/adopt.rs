@@ -64,8 +64,8 @@ async fn move_one(service: &Service, team: &str, old: &Old) -> Result<(), Fault>
         return Err(Fault::new(berth_api::Code::Internal, detail));
     }
     let bytes = whole.bytes;
-    // A submission finds it in the home or in the store, and never in neither.
-    let _placing = service.blobs.placing.write().await;
+    // What nothing names is not removed meanwhile. Submissions go on: a bucket may take long.
+    let _placing = service.blobs.placing.read().await;
     let name = old.id.to_string();
     let known = service.store.get::<BlobNameRow>((team, CODE, &name)).await?;
     if known.is_none() {
@@ -87,6 +87,8 @@ async fn move_one(service: &Service, team: &str, old: &Old) -> Result<(), Fault>
             created: old.used,
             by: "berth".to_owned(),
         });
+        // What the team keeps besides must be known before more is added to it.
+        blobs::used(service, team).await?;
         let of = team.to_owned();
         let check = move |store: Store| async move { checks::team(&store, &of).await.map(drop) };
         let write = Write::unnoted(documents).only_if(move |store| checks::all(check(store)));

@@ -52,12 +52,8 @@ pub async fn find(
     team: &str,
     id: &CodeId,
 ) -> Result<Option<Kept>, KeptError> {
-    let name = id.to_string();
-    let row = store.get::<BlobNameRow>((team, CODE, &name)).await.map_err(KeptError::Store)?;
-    if let Some(row) = row
-        && let Ok(id) = row.sha256.parse()
-    {
-        return Ok(Some(Kept { bytes: row.bytes, place: Place::Store(id) }));
+    if let Some(kept) = in_store(store, team, id).await? {
+        return Ok(Some(kept));
     }
     let path = home.snapshot(team, id);
     let found = on_disk(&path, |path| match fs::metadata(path) {
@@ -65,7 +61,21 @@ pub async fn find(
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     });
-    Ok(found.await?.map(|bytes| Kept { bytes, place: Place::Home(path) }))
+    match found.await? {
+        Some(bytes) => Ok(Some(Kept { bytes, place: Place::Home(path) })),
+        // It may have moved between the two looks.
+        None => in_store(store, team, id).await,
+    }
+}
+
+async fn in_store(store: &Store, team: &str, id: &CodeId) -> Result<Option<Kept>, KeptError> {
+    let name = id.to_string();
+    let row = store.get::<BlobNameRow>((team, CODE, &name)).await.map_err(KeptError::Store)?;
+    let kept = row.and_then(|row| {
+        let id = row.sha256.parse().ok()?;
+        Some(Kept { bytes: row.bytes, place: Place::Store(id) })
+    });
+    Ok(kept)
 }
 
 impl Kept {

@@ -3,7 +3,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import { registeredModelsQuery } from "@/api/tracking";
 import { Button, CommandLine, Cut, Input, Panel, Select, Skeleton, Time } from "@/design";
 import { dataQuery } from "../models/data";
-import { newest } from "../models/model";
+import { newest, sharedBy } from "../models/model";
 import { dataName } from "../models/versions-of-data";
 
 const KINDS = [
@@ -80,7 +80,9 @@ export function Start({ team, onAsk }: { team: string | undefined; onAsk: (of: s
 function Models({ team, onAsk }: { team: string; onAsk: (of: string) => void }) {
   const models = useQuery(registeredModelsQuery(team));
   const rows = models.data
-    ?.flatMap((m) => newest(m) ?? [])
+    // The lineage of a model that another team shares is closed.
+    ?.filter((m) => !sharedBy(m.name))
+    .flatMap((m) => newest(m) ?? [])
     .sort((a, b) => b.creation_timestamp - a.creation_timestamp)
     .slice(0, FEW);
   return (

@@ -3,16 +3,17 @@ import { auditQuery } from "@/api/queries";
 import { useMay } from "@/api/session";
 import type { ModelVersion, RegisteredModel } from "@/api/tracking";
 import { Button, ErrorNote, Note, Skeleton, Time } from "@/design";
+import type { Owner } from "../models/model";
 import { type Change, fromAudit, fromFields } from "./changes";
 
 /** The changes of a model, with their users and times. */
 export function Changes({
-  team,
+  owner,
   model,
   versions,
   onOpen,
 }: {
-  team: string;
+  owner: Owner;
   model: RegisteredModel;
   versions: readonly ModelVersion[];
   onOpen: (version: string) => void;
@@ -21,7 +22,7 @@ export function Changes({
   return (
     <div className="flex max-w-180 flex-col gap-3">
       {may.ok ? (
-        <Audited team={team} model={model} versions={versions} onOpen={onOpen} />
+        <Audited owner={owner} model={model} versions={versions} onOpen={onOpen} />
       ) : (
         <>
           <Note>
@@ -36,17 +37,17 @@ export function Changes({
 }
 
 function Audited({
-  team,
+  owner,
   model,
   versions,
   onOpen,
 }: {
-  team: string;
+  owner: Owner;
   model: RegisteredModel;
   versions: readonly ModelVersion[];
   onOpen: (version: string) => void;
 }) {
-  const target = `model ${team}/${model.name}`;
+  const target = `model ${owner.team}/${owner.name}`;
   const audit = useInfiniteQuery(auditQuery({ target, limit: 200 }));
   if (audit.error && !audit.data)
     return (
@@ -64,8 +65,8 @@ function Audited({
     );
   const rows = fromAudit(
     audit.data.pages.flatMap((page) => page.rows),
-    team,
-    model.name,
+    owner.team,
+    owner.name,
   );
   return (
     <>

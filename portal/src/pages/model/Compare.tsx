@@ -20,7 +20,8 @@ import {
 import { DiffView } from "@/viz/code-editor";
 import { promptText } from "../models/model";
 import { type Compared, changeText, compared, sideOf, valueText } from "./compare";
-import { costOf } from "./VersionDrawer";
+import { isClosed, type ModelRights } from "./rights";
+import { ClosedRun, costOf } from "./VersionDrawer";
 
 function useSide(version: ModelVersion) {
   const run = useQuery({
@@ -44,6 +45,7 @@ export function Compare({
   before,
   after,
   prompt,
+  rights,
   same,
   onSame,
   onSwap,
@@ -52,6 +54,7 @@ export function Compare({
   before: ModelVersion;
   after: ModelVersion;
   prompt: boolean;
+  rights: ModelRights;
   same: boolean;
   onSame: (same: boolean) => void;
   onSwap: () => void;
@@ -84,8 +87,8 @@ export function Compare({
         />
       </div>
       <div className="grid gap-4 md:grid-cols-2">
-        <Head side={a} prompt={prompt} />
-        <Head side={b} prompt={prompt} />
+        <Head side={a} prompt={prompt} rights={rights} />
+        <Head side={b} prompt={prompt} rights={rights} />
       </div>
       {prompt ? (
         <DiffView
@@ -104,7 +107,7 @@ export function Compare({
           rows={shown}
           rowId={ID}
           fit={(shown?.length ?? 0) <= 200}
-          csv={`${before.name}-${before.version}-${after.version}`}
+          csv={`${before.name.replace("/", "-")}-${before.version}-${after.version}`}
           empty={
             rows && rows.length > 0 ? (
               <EmptyState
@@ -125,7 +128,15 @@ export function Compare({
 
 const ID = (r: Compared) => r.id;
 
-function Head({ side: { version, run, error, ready }, prompt }: { side: Side; prompt: boolean }) {
+function Head({
+  side: { version, run, error, ready },
+  prompt,
+  rights,
+}: {
+  side: Side;
+  prompt: boolean;
+  rights: ModelRights;
+}) {
   return (
     <Panel title={`Version ${version.version}`}>
       <div className="flex flex-col gap-1">
@@ -139,7 +150,9 @@ function Head({ side: { version, run, error, ready }, prompt }: { side: Side; pr
         </p>
         {!ready ? (
           <Skeleton width="50%" />
-        ) : error ? (
+        ) : !run && version.run_id && isClosed(error, rights) ? (
+          <ClosedRun id={version.run_id} team={rights.owner.team} />
+        ) : error && !isClosed(error, rights) ? (
           <ErrorNote error={error} />
         ) : run ? (
           <p className="flex flex-wrap items-baseline gap-x-2">

@@ -31,7 +31,7 @@ import { isPrompt, promptText } from "../models/model";
 import { type Compared, compared, sideOf, valueText } from "./compare";
 import type { Asked } from "./dialogs";
 import { AliasList, Description, TagList } from "./parts";
-import type { ModelRights } from "./rights";
+import { isClosed, type ModelRights } from "./rights";
 
 /** One version: its aliases and stage, its source run with the cost, and its metrics. */
 export function VersionDrawer({
@@ -55,6 +55,7 @@ export function VersionDrawer({
   onStep: (by: 1 | -1) => void;
 }) {
   const prompt = isPrompt(model);
+  const { owner, change } = rights;
   return (
     <Drawer
       open={wanted !== undefined}
@@ -63,38 +64,43 @@ export function VersionDrawer({
       title={`Version ${wanted ?? ""}`}
       subtitle={<bdi>{model.name}</bdi>}
       command={
-        prompt
+        prompt || !rights.inside
           ? berth(`models versions ${shell(model.name)}`, { "--team": team })
-          : berth(`lineage ${shell(`model:${model.name}@${wanted ?? ""}`)}`, { "--team": team })
+          : berth(`lineage ${shell(`model:${owner.name}@${wanted ?? ""}`)}`, {
+              "--team": owner.team,
+            })
       }
       actions={
-        version && (
+        version &&
+        (change || (rights.inside && !prompt)) && (
           <>
-            {!prompt && (
+            {!prompt && rights.inside && (
               <LinkButton
                 to="/lineage"
-                search={{ of: `model:${model.name}@${version.version}`, team }}
+                search={{ of: `model:${owner.name}@${version.version}`, team: owner.team }}
                 icon={Waypoints}
                 look="primary"
               >
                 Lineage
               </LinkButton>
             )}
-            {!prompt && (
+            {!prompt && change && (
               <Button
-                denied={rights.write.reason}
+                denied={change.write.reason}
                 onClick={() => onAsk({ kind: "stage", version })}
               >
                 Change stage
               </Button>
             )}
-            <Button
-              look="danger"
-              denied={rights.deleteVersion(version).reason}
-              onClick={() => onAsk({ kind: "delete", version })}
-            >
-              Delete version
-            </Button>
+            {change && (
+              <Button
+                look="danger"
+                denied={change.deleteVersion(version).reason}
+                onClick={() => onAsk({ kind: "delete", version })}
+              >
+                Delete version
+              </Button>
+            )}
           </>
         )
       }
@@ -125,7 +131,7 @@ function Inside({
   rights: ModelRights;
   onAsk: (asked: Asked) => void;
 }) {
-  const { write } = rights;
+  const write = rights.change?.write;
   const text = prompt ? promptText(version) : undefined;
   const aliases = version.aliases.map((alias) => ({ alias, version: version.version }));
   return (
@@ -167,7 +173,13 @@ function Inside({
           ],
         ]}
       />
-      {version.run_id && <Source version={version} run={version.run_id} />}
+      {!prompt && !rights.inside && (
+        <Note>
+          Only members of team <bdi>{rights.owner.team}</bdi> can read the files and the lineage of
+          this version.
+        </Note>
+      )}
+      {version.run_id && <Source version={version} run={version.run_id} rights={rights} />}
     </div>
   );
 }
@@ -188,7 +200,15 @@ export function costOf(run: TrackedRun | undefined): number | undefined {
   return value === undefined || Number.isNaN(value) ? undefined : Math.round(value * 1e6);
 }
 
-function Source({ version, run: id }: { version: ModelVersion; run: string }) {
+function Source({
+  version,
+  run: id,
+  rights,
+}: {
+  version: ModelVersion;
+  run: string;
+  rights: ModelRights;
+}) {
   const run = useQuery({ ...runQuery(id), retry: false });
   const logged = useQuery({
     ...loggedModelQuery(version.model_id ?? ""),
@@ -198,7 +218,11 @@ function Source({ version, run: id }: { version: ModelVersion; run: string }) {
   if (run.error)
     return (
       <Part title="Source run">
-        <ErrorNote error={run.error} />
+        {isClosed(run.error, rights) ? (
+          <ClosedRun id={id} team={rights.owner.team} />
+        ) : (
+          <ErrorNote error={run.error} />
+        )}
       </Part>
     );
   if (!run.data)
@@ -207,6 +231,7 @@ function Source({ version, run: id }: { version: ModelVersion; run: string }) {
         <Skeleton width="70%" />
       </Part>
     );
+  const { inside } = rights;
   const { info, data } = run.data;
   const tags = record(data.tags);
   const job = tags["berth.job"];
@@ -229,9 +254,13 @@ function Source({ version, run: id }: { version: ModelVersion; run: string }) {
             ["State", info.status.toLowerCase()],
             Boolean(job) && [
               "Job",
-              <TextLink key="j" to="/jobs/$job" params={{ job: job ?? "" }}>
-                {job}
-              </TextLink>,
+              inside ? (
+                <TextLink key="j" to="/jobs/$job" params={{ job: job ?? "" }}>
+                  {job}
+                </TextLink>
+              ) : (
+                job
+              ),
             ],
             ["Cost", <Money key="c" micros={costOf(run.data)} />],
             hours && ["GPU-hours", count(metricNumber(hours.value), 1)],
@@ -241,7 +270,7 @@ function Source({ version, run: id }: { version: ModelVersion; run: string }) {
             ],
           ]}
         />
-        {job && (
+        {job && inside && (
           <div className="rounded-md border border-line">
             <CommandLine command={berth(`reproduce run:${info.run_id}`)} />
           </div>
@@ -250,6 +279,16 @@ function Source({ version, run: id }: { version: ModelVersion; run: string }) {
       <Values title="Metrics" rows={rows.filter((r) => r.what === "metric")} />
       <Values title="Params" rows={rows.filter((r) => r.what === "param")} />
     </>
+  );
+}
+
+/** The source run of a shared model. The other team can read it only if its experiment is shared, too. */
+export function ClosedRun({ id, team }: { id: string; team: string }) {
+  return (
+    <p className="text-muted">
+      <Mono>{id}</Mono> is a run of team <bdi>{team}</bdi>, which does not share its experiment. Its
+      metrics, params and cost are not shown here.
+    </p>
   );
 }
 

@@ -5,8 +5,11 @@ import { ownTags, promptText } from "../models/model";
 
 export const NUMBER = (v: ModelVersion) => v.version;
 
-/** The columns of versions. Prompts have a text in place of a stage and a run. */
-export function columnsOf(prompt: boolean): readonly Column<ModelVersion>[] {
+/**
+ * The columns of versions. Prompts have a text in place of a stage and a run. Runs are links if the user
+ * may read those of the team that owns the model.
+ */
+export function columnsOf(prompt: boolean, inside = true): readonly Column<ModelVersion>[] {
   const all: Column<ModelVersion>[] = [
     {
       id: "version",
@@ -59,7 +62,12 @@ export function columnsOf(prompt: boolean): readonly Column<ModelVersion>[] {
       id: "run",
       header: "Run",
       cell: (v) =>
-        v.run_id ? (
+        v.run_id && !inside ? (
+          // A user who cannot read the run gets its id and no dead link.
+          <span className="block min-w-0 truncate font-mono text-12 text-muted">
+            {v.run_id.slice(0, 8)}
+          </span>
+        ) : v.run_id ? (
           <TextLink
             to="/runs/$run"
             params={{ run: v.run_id }}
@@ -120,6 +128,7 @@ export function columnsOf(prompt: boolean): readonly Column<ModelVersion>[] {
 
 export function Versions({
   model,
+  readOnly,
   rows,
   columns,
   sort,
@@ -129,6 +138,7 @@ export function Versions({
   onCompare,
 }: {
   model: RegisteredModel;
+  readOnly: boolean;
   rows: readonly ModelVersion[];
   columns: readonly Column<ModelVersion>[];
   sort: string;
@@ -164,11 +174,15 @@ export function Versions({
               Compare
             </Button>
           )}
-          csv={`${model.name}-versions`}
+          csv={`${model.name.replace("/", "-")}-versions`}
           empty={
             <EmptyState title="No versions yet">
-              A script makes one:{" "}
-              <code>mlflow.register_model("runs:/RUN_ID/model", "{model.name}")</code>
+              {!readOnly && (
+                <>
+                  A script makes one:{" "}
+                  <code>mlflow.register_model("runs:/RUN_ID/model", "{model.name}")</code>
+                </>
+              )}
             </EmptyState>
           }
         />

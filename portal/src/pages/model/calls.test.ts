@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { changeModel, type ModelChange } from "./calls";
+import { changeModel, type ModelChange, shareModel } from "./calls";
 
 vi.stubGlobal("location", { origin: "http://berth.example" });
 
@@ -59,5 +59,23 @@ describe("a change", () => {
       "POST model-versions/transition-stage",
       { name: "chat", version: "3", stage: "Production", archive_existing_versions: true },
     ]);
+  });
+});
+
+describe("a share", () => {
+  async function sent(team: string, shared: boolean) {
+    let request: Request | undefined;
+    vi.stubGlobal("fetch", async (made: Request) => {
+      request = made;
+      return Response.json({ teams: [] });
+    });
+    await shareModel("nlp", "chat model", { with: team, shared });
+    return `${request?.method} ${new URL(request?.url ?? "").pathname}`;
+  }
+
+  it("begins and ends with a team, or with every team", async () => {
+    expect(await sent("audio", true)).toBe("PUT /v1/models/nlp/chat%20model/shares/audio");
+    expect(await sent("audio", false)).toBe("DELETE /v1/models/nlp/chat%20model/shares/audio");
+    expect(await sent("*", true)).toBe("PUT /v1/models/nlp/chat%20model/shares/*");
   });
 });

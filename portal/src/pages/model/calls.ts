@@ -1,3 +1,5 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, data } from "@/api/client";
 import { useChange } from "@/api/queries";
 import { tracking } from "@/api/tracking";
 
@@ -47,4 +49,35 @@ export function useModelChange(team: string, name: string) {
     "lineage",
     "audit",
   );
+}
+
+/** The teams that may read a registered model of another team. */
+export function modelSharesQuery(team: string, name: string) {
+  return queryOptions({
+    queryKey: ["models", "shares", team, name],
+    queryFn: async ({ signal }) =>
+      (
+        await data(
+          api.GET("/v1/models/{team}/{registered_model}/shares", {
+            params: { path: { team, registered_model: name } },
+            signal,
+          }),
+        )
+      ).teams,
+  });
+}
+
+export interface ShareChange {
+  with: string;
+  shared: boolean;
+}
+
+export function shareModel(team: string, name: string, change: ShareChange): Promise<unknown> {
+  const where = { params: { path: { team, registered_model: name, with: change.with } } };
+  const path = "/v1/models/{team}/{registered_model}/shares/{with}";
+  return change.shared ? api.PUT(path, where) : api.DELETE(path, where);
+}
+
+export function useShareChange(team: string, name: string) {
+  return useChange((change: ShareChange) => shareModel(team, name, change), "models", "audit");
 }

@@ -65,4 +65,17 @@ describe("the changes of a model", () => {
       ["ada", "changed the stage of version 2", "2"],
     ]);
   });
+
+  it("say with whom a team shares it", () => {
+    const rows = [
+      row(2, "share_model", { team: "audio" }),
+      row(3, "share_model", { team: "*" }),
+      row(4, "unshare_model", { team: "audio" }),
+    ];
+    expect(fromAudit(rows, "nlp", "chat").map((c) => c.what)).toEqual([
+      "no longer shares it with team audio",
+      "shared it with every team",
+      "shared it with team audio",
+    ]);
+  });
 });

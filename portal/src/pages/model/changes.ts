@@ -2,6 +2,7 @@
 
 import type { ModelVersion, RegisteredModel } from "@/api/tracking";
 import type { AuditRow } from "@/api/types";
+import { teamWords } from "./shares";
 
 export interface Change {
   id: string;
@@ -115,6 +116,10 @@ function words(what: string, d: Detail): string {
       return `removed a tag of ${version}`;
     case "transition_model_version_stage":
       return `changed the stage of ${version}`;
+    case "share_model":
+      return `shared it with ${teamWords(d.team)}`;
+    case "unshare_model":
+      return `no longer shares it with ${teamWords(d.team)}`;
     default:
       return what.replaceAll("_", " ");
   }

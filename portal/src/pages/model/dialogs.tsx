@@ -134,7 +134,7 @@ interface Of {
 }
 
 /** A form. If the server refuses, it stays open and shows the error. */
-function FormDialog({
+export function FormDialog({
   title,
   verb,
   ready,

@@ -24,10 +24,13 @@ import {
 import { isPrompt } from "../models/model";
 import { Changes } from "./Changes";
 import { Compare } from "./Compare";
+import { modelSharesQuery } from "./calls";
 import { type Asked, ModelDialogs } from "./dialogs";
 import { nameFilter } from "./filter";
 import { AliasList, Description, TagList } from "./parts";
+import { ReadOnly } from "./ReadOnly";
 import { useModelRights } from "./rights";
+import { SharesTab } from "./SharesTab";
 import type { ModelSearch } from "./search";
 import { VersionDrawer } from "./VersionDrawer";
 import { columnsOf, NUMBER, Versions } from "./Versions";
@@ -89,7 +92,9 @@ function Loaded({
   const rights = useModelRights(team, model);
   const [asked, ask] = useState<Asked>();
   const prompt = isPrompt(model);
-  const columns = useMemo(() => columnsOf(prompt), [prompt]);
+  const { owner, inside, change } = rights;
+  const shares = useQuery({ ...modelSharesQuery(team, model.name), enabled: change !== undefined });
+  const columns = useMemo(() => columnsOf(prompt, inside), [prompt, inside]);
   const versions = useMemo(
     () => sorted(all, columns, search.sort ?? "-version"),
     [all, columns, search.sort],
@@ -97,7 +102,7 @@ function Loaded({
   const find = (number: string | undefined) => all.find((v) => v.version === number);
   const open = (version: string | undefined) => set({ version });
   const [before, after] = (search.compare ?? []).map(find);
-  const tab = search.tab ?? "versions";
+  const tab = search.tab === "shares" && !change ? "versions" : (search.tab ?? "versions");
   return (
     <Page
       title={model.name}
@@ -105,33 +110,38 @@ function Loaded({
       heading={<bdi>{model.name}</bdi>}
       subtitle={
         <>
-          {prompt ? "Prompt" : "Model"} of <bdi>{team}</bdi>, by <bdi>{model.user_id}</bdi>, changed{" "}
-          <Time at={model.last_updated_timestamp} />
+          {prompt ? "Prompt" : "Model"} of <bdi>{owner.team}</bdi>, by <bdi>{model.user_id}</bdi>,
+          changed <Time at={model.last_updated_timestamp} />
         </>
       }
-      command={berth(`models versions ${shell(model.name)}`, { "--team": team })}
+      command={berth(`models ${tab === "shares" ? "shares" : "versions"} ${shell(model.name)}`, {
+        "--team": team,
+      })}
       actions={
-        <Button
-          look="danger"
-          denied={rights.deleteModel.reason}
-          onClick={() => ask({ kind: "delete" })}
-        >
-          {prompt ? "Delete prompt" : "Delete model"}
-        </Button>
+        change && (
+          <Button
+            look="danger"
+            denied={change.manage.reason}
+            onClick={() => ask({ kind: "delete" })}
+          >
+            {prompt ? "Delete prompt" : "Delete model"}
+          </Button>
+        )
       }
     >
       <div className="flex flex-col gap-3 pb-3">
+        {!change && <ReadOnly rights={rights} prompt={prompt} version={search.version} />}
         <Description
           text={model.description}
-          write={rights.write}
+          write={change?.write}
           onEdit={() => ask({ kind: "describe" })}
         />
         <div className="flex flex-wrap gap-x-6 gap-y-2">
           <Line label="Aliases">
-            <AliasList aliases={model.aliases} write={rights.write} onAsk={ask} onOpen={open} />
+            <AliasList aliases={model.aliases} write={change?.write} onAsk={ask} onOpen={open} />
           </Line>
           <Line label="Tags">
-            <TagList tags={model.tags} write={rights.write} onAsk={ask} />
+            <TagList tags={model.tags} write={change?.write} onAsk={ask} />
           </Line>
         </div>
       </div>
@@ -140,6 +150,9 @@ function Loaded({
         tabs={[
           { value: "versions", label: "Versions", count: all.length },
           { value: "changes", label: "Changes" },
+          ...(change
+            ? [{ value: "shares" as const, label: "Shared with", count: shares.data?.length }]
+            : []),
         ]}
         value={tab}
         onChange={(to) =>
@@ -148,12 +161,15 @@ function Loaded({
       >
         <div className="pt-4">
           {tab === "changes" ? (
-            <Changes team={team} model={model} versions={all} onOpen={open} />
+            <Changes owner={owner} model={model} versions={all} onOpen={open} />
+          ) : tab === "shares" && change ? (
+            <SharesTab owner={owner} what={prompt ? "prompt" : "model"} manage={change.manage} />
           ) : before && after ? (
             <Compare
               before={before}
               after={after}
               prompt={prompt}
+              rights={rights}
               same={search.same ?? false}
               onSame={(same) => set({ same: same || undefined })}
               onSwap={() => set({ compare: [after.version, before.version] })}
@@ -168,6 +184,7 @@ function Loaded({
               )}
               <Versions
                 model={model}
+                readOnly={!change}
                 rows={versions}
                 columns={columns}
                 sort={search.sort ?? "-version"}

@@ -1,7 +1,7 @@
 import { Pencil, Plus, X } from "lucide-react";
 import type { May } from "@/api/rights";
 import type { ModelVersion, Pair } from "@/api/tracking";
-import { Button, Chip } from "@/design";
+import { Button, Chip, None } from "@/design";
 import { ownTags } from "../models/model";
 import type { Asked } from "./dialogs";
 
@@ -12,7 +12,8 @@ export function Description({
   onEdit,
 }: {
   text: string | undefined;
-  write: May;
+  /** Undefined: the user cannot change it anywhere on this page. */
+  write: May | undefined;
   onEdit: () => void;
 }) {
   return (
@@ -24,9 +25,18 @@ export function Description({
       ) : (
         <p className="min-w-0 text-muted">No description</p>
       )}
-      <Button look="quiet" size="sm" icon={Pencil} iconOnly denied={write.reason} onClick={onEdit}>
-        Edit description
-      </Button>
+      {write && (
+        <Button
+          look="quiet"
+          size="sm"
+          icon={Pencil}
+          iconOnly
+          denied={write.reason}
+          onClick={onEdit}
+        >
+          Edit description
+        </Button>
+      )}
     </div>
   );
 }
@@ -40,7 +50,7 @@ export function TagList({
 }: {
   tags: readonly Pair[];
   version?: ModelVersion;
-  write: May;
+  write: May | undefined;
   onAsk: (asked: Asked) => void;
 }) {
   const of = version && { version };
@@ -50,13 +60,13 @@ export function TagList({
         <span key={tag.key} className="inline-flex max-w-full items-center">
           <Chip
             name={tag.key}
-            {...(write.ok && {
+            {...(write?.ok && {
               onClick: () => onAsk({ kind: "tag", key: tag.key, value: tag.value, ...of }),
             })}
           >
             {tag.value.length > 200 ? `${tag.value.slice(0, 200)}…` : tag.value}
           </Chip>
-          {write.ok && (
+          {write?.ok && (
             <Button
               look="quiet"
               size="sm"
@@ -69,15 +79,19 @@ export function TagList({
           )}
         </span>
       ))}
-      <Button
-        look="quiet"
-        size="sm"
-        icon={Plus}
-        denied={write.reason}
-        onClick={() => onAsk({ kind: "tag", ...of })}
-      >
-        Tag
-      </Button>
+      {write ? (
+        <Button
+          look="quiet"
+          size="sm"
+          icon={Plus}
+          denied={write.reason}
+          onClick={() => onAsk({ kind: "tag", ...of })}
+        >
+          Tag
+        </Button>
+      ) : (
+        ownTags(tags).length === 0 && <None />
+      )}
     </div>
   );
 }
@@ -92,7 +106,7 @@ export function AliasList({
 }: {
   aliases: readonly { alias: string; version: string }[];
   version?: ModelVersion;
-  write: May;
+  write: May | undefined;
   onAsk: (asked: Asked) => void;
   onOpen?: (version: string) => void;
 }) {
@@ -103,7 +117,7 @@ export function AliasList({
           <Chip {...(onOpen && { onClick: () => onOpen(a.version) })}>
             {version ? a.alias : `${a.alias} → ${a.version}`}
           </Chip>
-          {write.ok && (
+          {write?.ok && (
             <Button
               look="quiet"
               size="sm"
@@ -116,15 +130,19 @@ export function AliasList({
           )}
         </span>
       ))}
-      <Button
-        look="quiet"
-        size="sm"
-        icon={Plus}
-        denied={write.reason}
-        onClick={() => onAsk({ kind: "alias", ...(version && { version }) })}
-      >
-        Alias
-      </Button>
+      {write ? (
+        <Button
+          look="quiet"
+          size="sm"
+          icon={Plus}
+          denied={write.reason}
+          onClick={() => onAsk({ kind: "alias", ...(version && { version }) })}
+        >
+          Alias
+        </Button>
+      ) : (
+        aliases.length === 0 && <None />
+      )}
     </div>
   );
 }

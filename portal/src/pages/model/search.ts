@@ -1,6 +1,6 @@
 import { flag, list, oneOf, type Raw, str } from "@/lib/search";
 
-export const TABS = ["versions", "changes"] as const;
+export const TABS = ["versions", "changes", "shares"] as const;
 export type ModelTab = (typeof TABS)[number];
 
 export interface ModelSearch {

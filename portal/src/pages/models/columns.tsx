@@ -1,10 +1,10 @@
 import type { RegisteredModel } from "@/api/tracking";
 import { Button, type Column, Cut, EmptyState, None, TextLink, Time } from "@/design";
-import { newest, ownTags, stagesOf } from "./model";
+import { newest, ownTags, sharedBy, stagesOf } from "./model";
 
 const iso = (ms: number) => new Date(ms).toISOString();
 
-export const COLUMNS: readonly Column<RegisteredModel>[] = [
+const COLUMNS: readonly Column<RegisteredModel>[] = [
   {
     id: "name",
     header: "Name",
@@ -19,6 +19,19 @@ export const COLUMNS: readonly Column<RegisteredModel>[] = [
     grow: 2,
     fixed: true,
     narrow: "title",
+  },
+  {
+    id: "shared",
+    header: "Shared by",
+    hint: "The team that owns the model. Your team can read it and cannot change it.",
+    cell: (m) => {
+      const owner = sharedBy(m.name);
+      return owner ? <Cut>{owner.team}</Cut> : <None />;
+    },
+    value: (m) => sharedBy(m.name)?.team ?? "",
+    sort: "shared",
+    width: 110,
+    narrow: "meta",
   },
   {
     id: "newest",
@@ -106,8 +119,10 @@ export const COLUMNS: readonly Column<RegisteredModel>[] = [
   },
 ];
 
-/** Prompts have no stages. */
-export const PROMPT_COLUMNS = COLUMNS.filter((c) => c.id !== "stages");
+/** Prompts have no stages. The column of owners is there if other teams share something. */
+export function columnsOf(prompts: boolean, shared: boolean): readonly Column<RegisteredModel>[] {
+  return COLUMNS.filter((c) => !(prompts && c.id === "stages") && (shared || c.id !== "shared"));
+}
 
 export function NoModels({
   team,

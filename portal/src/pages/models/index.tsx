@@ -3,10 +3,10 @@ import { getRouteApi } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useOneTeam } from "@/api/one-team";
 import { registeredModelsQuery } from "@/api/tracking";
-import { berth, Page, SearchInput, sorted, Table, Tabs } from "@/design";
-import { COLUMNS, NoModels, PROMPT_COLUMNS } from "./columns";
+import { berth, Page, SearchInput, Segmented, sorted, Table, Tabs } from "@/design";
+import { columnsOf, NoModels } from "./columns";
 import { DataTab } from "./DataTab";
-import { fits, PROMPTS } from "./model";
+import { belongs, fits, PROMPTS, sharedBy } from "./model";
 import { type ModelsSearch, type ModelsTab, TABS } from "./search";
 
 const route = getRouteApi("/models");
@@ -43,6 +43,7 @@ export default function ModelsPage() {
           set({
             tab: to === "models" ? undefined : to,
             q: undefined,
+            whose: undefined,
             sort: undefined,
             open: undefined,
           })
@@ -79,11 +80,12 @@ function List({
 }) {
   const navigate = route.useNavigate();
   const models = useQuery(registeredModelsQuery(team, prompts ? PROMPTS : ""));
-  const columns = prompts ? PROMPT_COLUMNS : COLUMNS;
+  const shared = models.data?.some((m) => sharedBy(m.name)) ?? false;
+  const columns = useMemo(() => columnsOf(prompts, shared), [prompts, shared]);
   const rows = useMemo(() => {
-    const found = models.data?.filter((m) => fits(m, search.q));
+    const found = models.data?.filter((m) => belongs(m, search.whose) && fits(m, search.q));
     return found && sorted(found, columns, search.sort ?? "name");
-  }, [models.data, search.q, search.sort, columns]);
+  }, [models.data, search.q, search.whose, search.sort, columns]);
   return (
     <Table
       id={prompts ? "prompts" : "models"}
@@ -104,20 +106,34 @@ function List({
       }
       csv={prompts ? "prompts" : "models"}
       toolbar={
-        <SearchInput
-          label={prompts ? "Search prompts" : "Search models"}
-          placeholder="Name, tag or alias"
-          value={search.q}
-          onChange={(q) => onSearch({ q: q || undefined })}
-          className="w-60 max-md:w-full"
-        />
+        <>
+          <SearchInput
+            label={prompts ? "Search prompts" : "Search models"}
+            placeholder="Name, tag or alias"
+            value={search.q}
+            onChange={(q) => onSearch({ q: q || undefined })}
+            className="w-60 max-md:w-full"
+          />
+          {(shared || search.whose) && (
+            <Segmented
+              label="Owner"
+              options={[
+                { value: "all", label: "All" },
+                { value: "own", label: `Of ${team}` },
+                { value: "shared", label: "Shared by others" },
+              ]}
+              value={search.whose ?? "all"}
+              onChange={(whose) => onSearch({ whose: whose === "all" ? undefined : whose })}
+            />
+          )}
+        </>
       }
       empty={
         <NoModels
           team={team}
           prompts={prompts}
-          filtered={Boolean(search.q)}
-          clear={() => onSearch({ q: undefined })}
+          filtered={Boolean(search.q || search.whose)}
+          clear={() => onSearch({ q: undefined, whose: undefined })}
         />
       }
     />

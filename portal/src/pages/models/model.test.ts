@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ModelVersion, RegisteredModel } from "@/api/tracking";
-import { fits, isPrompt, newest, ownTags, promptText, stagesOf } from "./model";
+import { belongs, fits, isPrompt, newest, ownTags, promptText, sharedBy, stagesOf } from "./model";
 import { byName, type DataVersion, fits as dataFits, dataName, parentOf } from "./versions-of-data";
 
 const version = (n: number, stage = "None"): ModelVersion => ({
@@ -40,6 +40,24 @@ describe("a registered model", () => {
     for (const text of ["CHA", "answers", "task=qa", "@champion", "chat qa", "", undefined])
       expect(fits(chat, text), text).toBe(true);
     expect(fits(chat, "chat vision")).toBe(false);
+  });
+});
+
+describe("a model of another team", () => {
+  const theirs = { ...chat, name: "vision/chat" };
+
+  it("has the team that shares it before its name", () => {
+    expect(sharedBy(theirs.name)).toEqual({ team: "vision", name: "chat" });
+    expect(sharedBy(chat.name)).toBeUndefined();
+  });
+
+  it("is listed with the own models or apart from them, and found by its team", () => {
+    const names = (whose?: "own" | "shared") =>
+      [chat, theirs].filter((m) => belongs(m, whose)).map((m) => m.name);
+    expect(names()).toEqual(["chat", "vision/chat"]);
+    expect(names("own")).toEqual(["chat"]);
+    expect(names("shared")).toEqual(["vision/chat"]);
+    expect(fits(theirs, "vision")).toBe(true);
   });
 });
 

@@ -24,6 +24,18 @@ export function promptText(version: { tags: readonly Pair[] }): string | undefin
   }
 }
 
+export interface Owner {
+  team: string;
+  /** The name of the model in that team. */
+  name: string;
+}
+
+/** The owner of a model that another team shares. The server puts the team before its name: `vision/chat`. */
+export function sharedBy(name: string): Owner | undefined {
+  const slash = name.indexOf("/");
+  return slash < 1 ? undefined : { team: name.slice(0, slash), name: name.slice(slash + 1) };
+}
+
 /** The tags of users, without those that MLflow writes. */
 export function ownTags(tags: readonly Pair[]): Pair[] {
   return tags.filter(({ key }) => !/^_?mlflow\b/i.test(key.replace(/^_mlflow_/, "mlflow.")));
@@ -40,6 +52,14 @@ export function stagesOf(model: RegisteredModel): { stage: string; version: stri
     .filter((v) => v.current_stage !== "None" && v.current_stage !== "Archived")
     .map((v) => ({ stage: v.current_stage, version: v.version }))
     .sort((a, b) => a.stage.localeCompare(b.stage));
+}
+
+export const WHOSE = ["own", "shared"] as const;
+export type Whose = (typeof WHOSE)[number];
+
+/** Whether a model belongs to the team itself, or another team shares it. */
+export function belongs(model: { name: string }, whose: Whose | undefined): boolean {
+  return whose === undefined || (sharedBy(model.name) !== undefined) === (whose === "shared");
 }
 
 /** Searches the name, the description, the tags and the aliases. */
