@@ -39,6 +39,7 @@ impl TestLoop {
         let TestLoop { core, recent, next_job } = self;
         let mut turn = Turn::new(core, recent, next_job, at);
         act(&mut turn);
+        turn.release_retries();
         turn.plan();
         turn.finish_turn().1.orders
     }

@@ -129,6 +129,10 @@ pub struct Policy {
     pub backfill: BackfillEnds,
     /// Enforced for jobs that name no time limit (24h).
     pub default_time_limit: Span,
+    /// Enforced for pods of work that ends and names no time limit; zero: none (0s).
+    pub pod_time_limit: Span,
+    /// The same for pods of services, which their controllers replace for ever (0s).
+    pub service_pod_time_limit: Span,
     /// Time since its start during which a job is no victim (0s).
     pub min_runtime: Span,
     /// How long a job waits before it displaces others for anything but its own lent GPUs (0s).
@@ -181,6 +185,8 @@ impl Default for Policy {
             aging_max: Span::hours(24),
             backfill: BackfillEnds::Limits,
             default_time_limit: Span::hours(24),
+            pod_time_limit: Span::ZERO,
+            service_pod_time_limit: Span::ZERO,
             min_runtime: Span::ZERO,
             preempt_after: Span::ZERO,
             restart_cost: Span::mins(2),

@@ -188,6 +188,7 @@ pub fn run(args: Kube) -> Result<()> {
         reservation_namespace: args.reservation_namespace,
         reservation_image: args.reservation_image,
         reservation_priority: args.reservation_priority,
+        scheduled_events: !args.no_scheduled_events,
         jobs: PodSettings {
             are_off: args.no_jobs,
             image: args.image,

@@ -54,7 +54,7 @@ pub use identity::{
     TokenCreate, TokenCreated, User, UserCreate,
 };
 pub use job::{
-    Attempt, Job, JobChange, JobClone, JobList, JobQuery, JobStop, JobSubmitted, Lease,
+    Attempt, IncompleteGang, Job, JobChange, JobClone, JobList, JobQuery, JobStop, JobSubmitted, Lease,
     SubmitQuery, Warning,
 };
 pub use lineage::{

@@ -36,6 +36,7 @@ impl ClusterState {
         if gang.waiting.is_empty() && gang.job.is_none() {
             self.gangs.remove(&before.gang);
             self.refused.remove(&before.gang);
+            self.incomplete.remove(&before.gang);
         }
     }
 

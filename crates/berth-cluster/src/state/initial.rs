@@ -77,6 +77,7 @@ impl ClusterState {
             }
         }
         self.enqueue_all(turn);
+        self.lift_default_limits(turn);
         let all: Vec<Uid> = self.pods.keys().cloned().collect();
         all.iter().for_each(|uid| self.place(turn.core, uid));
         let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
@@ -119,6 +120,9 @@ impl ClusterState {
         let gang = seen.and_then(|pod| pod.request()).map(|request| request.gang.clone());
         let Some(gang) = gang.or_else(|| self.gang_to_be(refs)) else {
             // None of its pods is left.
+            if self.await_after_restart(turn, job, refs) {
+                return true;
+            }
             self.end_all(turn, job, "its pods are gone");
             turn.apply_observed(Event::JobCancelled { job });
             return true;

@@ -9,10 +9,12 @@ mod act;
 mod adopt;
 mod claims;
 pub mod device_claims;
+mod explain;
 mod external;
 mod fractions;
 mod gang_annotations;
 mod gangs;
+mod incomplete;
 mod initial;
 mod managed;
 mod measured;
@@ -21,14 +23,18 @@ pub mod observation;
 mod offers;
 pub mod orders;
 pub mod pod_orders;
+mod rejoin;
 mod release;
 mod replacements;
 pub mod shares;
 mod submission;
 mod suspended;
 mod tasks;
+pub mod time_limits;
 pub mod topology;
 
+pub use act::Explanation;
+pub use explain::IncompleteGang;
 pub use initial::InitialObjects;
 use managed::ManagedPods;
 use pod_orders::PodOrder;
@@ -38,13 +44,13 @@ use crate::constraints::dynamic::{ConstrainedJobs, PodQuery};
 use crate::constraints::predicates::PredicateRefs;
 use crate::state::device_claims::Claims;
 use crate::state::nodes::{Nodes, Taken};
-use crate::state::orders::{ApiOrder, BindPermit};
+use crate::state::orders::{ApiOrder, BindPermit, OrderOutcome};
 use crate::state::shares::SharedGpus;
 use crate::tenancy::ownership::QueueOwnership;
 use crate::view::{GangKey, NodePredicate, NodeView, PodView, SchedulingRequest};
 use berth_engine::{Core, Turn};
 use berth_kube::{Change, WatchUpdate};
-use berth_model::{GroupSpec, JobId, LeaseId, Name};
+use berth_model::{GroupSpec, JobId, LeaseId, Name, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -79,6 +85,11 @@ pub struct ClusterState {
     /// Those that wait because of a claim.
     without_claims: BTreeSet<GangKey>,
     pub(super) replacements: replacements::Replacements,
+    rejoining: rejoin::Rejoining,
+    /// Bindings that are not ordered, because a rule would not hold.
+    refused_binds: Vec<OrderOutcome>,
+    /// Gangs that miss pods, and since when.
+    incomplete: BTreeMap<GangKey, Time>,
 }
 
 /// What is to be done at the API server.
@@ -102,6 +113,8 @@ pub(super) struct Pod {
     counted: Option<(Name, Taken)>,
     /// Why it waits, as it says itself.
     reported_reason: String,
+    /// The last event that says so: its key, and when.
+    reported_event: Option<(String, Time)>,
     /// The node predicates that it uses.
     predicate_refs: PredicateRefs,
 }
@@ -143,6 +156,9 @@ impl ClusterState {
             claims,
             without_claims: BTreeSet::new(),
             replacements: replacements::Replacements::default(),
+            rejoining: rejoin::Rejoining::default(),
+            refused_binds: Vec::new(),
+            incomplete: BTreeMap::new(),
         }
     }
 
@@ -213,10 +229,16 @@ impl ClusterState {
         let uid = view.at.uid.clone();
         let task = match self.pods.get_mut(&uid) {
             Some(known) => {
+                let is_relabelled = known.view.labels != view.labels;
                 let before = known.renew(view);
                 let task = known.task;
                 match task {
-                    Some((job, _)) => self.change(turn, &uid, job, before.as_deref()),
+                    Some((job, _)) => {
+                        self.change(turn, &uid, job, before.as_deref());
+                        if is_relabelled {
+                            self.relabelled(turn, job);
+                        }
+                    }
                     None => self.change_gang(&uid, before.as_deref()),
                 }
                 task
@@ -271,6 +293,11 @@ impl ClusterState {
         self.orders.push(order);
     }
 
+    /// What came of bindings that were decided and not ordered.
+    pub fn take_refused_binds(&mut self) -> Vec<OrderOutcome> {
+        std::mem::take(&mut self.refused_binds)
+    }
+
     /// What is to be done since this was last called, in its order.
     pub fn take_orders(&mut self) -> Orders {
         Orders { api: std::mem::take(&mut self.orders), pods: self.managed.take_orders() }
@@ -287,6 +314,7 @@ impl Pod {
             placed: None,
             counted: None,
             reported_reason: String::new(),
+            reported_event: None,
             predicate_refs: PredicateRefs::default(),
         }
     }

@@ -4,10 +4,10 @@
 mod attach;
 mod preferred;
 
-use super::ClusterState;
+use super::{ClusterState, Pod};
 use crate::constraints::dynamic::{
     self, FeasibleNodes, GangContext, GangRuleError, Infeasible, Locks, PlacedPod,
-    PlacementContext, PodGroup, PodQuery, StorageUpdate, VolumeStep,
+    PlacementContext, PodGroup, PodQuery, PodSelector, StorageUpdate, VolumeStep,
 };
 use crate::view::NodeViews;
 use crate::view::PodView;
@@ -43,6 +43,9 @@ impl ClusterState {
         let node = self.node_of_pod(core, uid);
         let Some(pod) = self.pods.get_mut(uid) else { return };
         pod.placed = node;
+        let waits = pod.placed.is_none() && !pod.view.is_leaving && !pod.view.phase.is_over();
+        let request = pod.request().filter(|request| waits && request.tolerates_cordon);
+        self.nodes.wait_for_cordoned(uid, request.map(|request| &request.rules[..]));
         let pod = &self.pods[uid];
         let carries = pod.placed.is_some() || pod.view.request.is_some();
         let constraints =
@@ -59,6 +62,7 @@ impl ClusterState {
 
     /// A pod is gone.
     pub(super) fn unplace(&mut self, view: &PodView) {
+        self.nodes.wait_for_cordoned(&view.at.uid, None);
         if let Some(constraints) = view.constraints.as_deref() {
             self.constrained_jobs.volumes.place_pod(&view.at.uid, constraints, None);
         }
@@ -74,6 +78,31 @@ impl ClusterState {
         let all = all.map(|pod| PlacedPod { view: &pod.view, node: pod.placed.as_ref() });
         self.constrained_jobs.index.add(query.clone(), all);
         self.new_queries.push(query);
+    }
+
+    /// Why a pod must not come to a node, by what it and pods that are placed, or are about to be,
+    /// must be away from. What was decided holds to that; this sees it again as the binding is
+    /// ordered, when nothing can come in between any more.
+    pub(super) fn repelled(&self, view: &PodView, node: &Name) -> Option<String> {
+        let there = self.nodes.view(node)?;
+        let index = &self.constrained_jobs.index;
+        let own = view.constraints.iter().flat_map(|known| &known.dynamic.anti_affinity);
+        let own = own.map(|rule| (rule, PodQuery::Matching(vec![PodSelector::of(rule)])));
+        let others = index.barred(view).map(|rule| (rule, PodQuery::Carrying(rule.clone())));
+        own.chain(others).find_map(|(rule, query)| {
+            let value = dynamic::label(there, &rule.topology_key)?;
+            let is_near = |at: &Name| {
+                let other = self.nodes.view(at);
+                other.and_then(|other| dynamic::label(other, &rule.topology_key)) == Some(value)
+            };
+            let members = index.members(&query).filter(|(uid, _)| **uid != view.at.uid);
+            let (uid, _) = members.into_iter().find(|(_, at)| is_near(at))?;
+            let name = self.pods.get(uid).map_or(uid.as_str(), |pod| &pod.view.at.name);
+            Some(format!(
+                "{name} is in the same {}, by whose rule or its own it must not be",
+                rule.topology_key
+            ))
+        })
     }
 
     /// Whether the feasible nodes of these pods depend on other pods or on volumes.
@@ -155,6 +184,17 @@ impl ClusterState {
         }
         let order = self.queue_order(lease.job);
         self.constrained_jobs.lose(lease.job, order);
+        // Rules that came while it had its place were not its concern.
+        let is_known = self.constrained_jobs.is_constrained(lease.job);
+        if !is_known && self.is_constrained(&self.views(lease.job)) {
+            self.constrained_jobs.constrain(lease.job, order);
+        }
+    }
+
+    /// The labels of a pod that waits have changed: other rules may mean it now.
+    pub(super) fn relabelled(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        self.constrain(turn, job);
+        self.constrained_jobs.take_back(job);
     }
 
     /// Takes in what was seen of volumes and namespaces.
@@ -166,7 +206,8 @@ impl ClusterState {
             for query in self.constrained_jobs.index.queries() {
                 let all = self.pods.values();
                 let all = all.map(|pod| PlacedPod { view: &pod.view, node: pod.placed.as_ref() });
-                self.constrained_jobs.index.add(query, all);
+                self.constrained_jobs.index.add(query.clone(), all);
+                self.new_queries.push(query);
             }
         }
         self.release_waiting(turn);
@@ -174,6 +215,7 @@ impl ClusterState {
 
     /// Time has passed: jobs that found no place try again.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
+        self.report_incomplete(turn.at);
         self.constrained_jobs.retry();
         self.apply_preferred_affinity(turn);
         self.divide_again(turn);
@@ -190,11 +232,14 @@ impl ClusterState {
         !self.constrained_jobs.waiting.is_empty()
             || self.constrained_jobs.has_new_preferences()
             || !self.replacements.is_empty()
+            || !self.rejoining.is_empty()
+            || !self.incomplete.is_empty()
     }
 
     /// Releases the jobs that can be released.
     pub fn release_waiting(&mut self, turn: &mut Turn<'_>) {
         self.expire_replacements(turn);
+        self.rejoin_gangs(turn);
         if self.constrained_jobs.waiting.is_empty() && self.new_queries.is_empty() {
             return;
         }
@@ -203,17 +248,28 @@ impl ClusterState {
         let touched = self.constrained_jobs.touched();
         let line = self.constrained_jobs.line().into_iter().filter(|job| self.is_whole(*job));
         let line: Vec<JobId> = line.take(MAX_RELEASED_PER_ROUND).collect();
-        let line: Vec<(JobId, Locks)> =
+        let mut line: Vec<(JobId, Locks)> =
             line.into_iter().map(|job| (job, self.locks(job))).collect();
-        self.constrain_newly_queried(turn);
+        if !self.new_queries.is_empty() {
+            // What one of them asks about may mean those before it.
+            for (job, locks) in &mut line {
+                *locks = self.locks(*job);
+            }
+        }
+        let new_queries = std::mem::take(&mut self.new_queries);
+        self.constrain_newly_queried(turn, &new_queries);
+        self.lock_newly_queried(turn, &new_queries);
         self.keep_held(turn);
+        // Those of this turn, too: what they were released with was worked out before what is seen
+        // now, and they are placed when the turn ends.
+        let mut released = self.constrained_jobs.released(None);
         for (job, locks) in line {
             self.try_release(turn, job, locks);
         }
         if changed || !touched.is_empty() {
-            let mut jobs = self.constrained_jobs.released(turn.at);
-            jobs.retain(|job| changed || touched.contains(job));
-            self.recheck(turn, jobs);
+            released.retain(|job| changed || touched.contains(job));
+            released.retain(|job| !self.constrained_jobs.holds(*job));
+            self.recheck(turn, released);
         }
         self.forget_queries();
     }
@@ -272,8 +328,7 @@ impl ClusterState {
     }
 
     /// Constrains pending jobs that a new query selects: they take turns, too.
-    fn constrain_newly_queried(&mut self, turn: &mut Turn<'_>) {
-        let new_queries = std::mem::take(&mut self.new_queries);
+    fn constrain_newly_queried(&mut self, turn: &mut Turn<'_>, new_queries: &[PodQuery]) {
         if new_queries.is_empty() {
             return;
         }
@@ -290,6 +345,39 @@ impl ClusterState {
         for job in jobs {
             self.constrained_jobs.constrain(job, self.queue_order(job));
         }
+    }
+
+    /// Locks what new queries mean of the jobs that were released before there were these. Of two
+    /// that clash by that the one that was released last waits again.
+    fn lock_newly_queried(&mut self, turn: &mut Turn<'_>, new_queries: &[PodQuery]) {
+        if new_queries.is_empty() {
+            return;
+        }
+        let mut released = self.constrained_jobs.released(None);
+        for job in &released {
+            let index = &self.constrained_jobs.index;
+            let mut more = Locks::default();
+            for view in self.views(*job) {
+                for query in new_queries {
+                    if index.means(query, view) {
+                        more.writes.insert(query.clone());
+                    }
+                    if matches!(query, PodQuery::Carrying(rule) if index.is_meant(rule, view)) {
+                        more.reads.insert(query.clone());
+                    }
+                }
+            }
+            if let Some(constrained) = self.constrained_jobs.waiting.get_mut(job) {
+                constrained.locks.reads.extend(more.reads);
+                constrained.locks.writes.extend(more.writes);
+            }
+        }
+        // The places that are promised to a job have been worked out, so it goes first.
+        released.sort_by_key(|job| {
+            let since = self.constrained_jobs.waiting.get(job).and_then(|known| known.since);
+            (!turn.core.state.is_promised(*job), since, self.queue_order(*job).1, *job)
+        });
+        self.constrained_jobs.take_back_clashing(&released);
     }
 
     /// Parks all jobs that are not released.
@@ -375,6 +463,16 @@ impl ClusterState {
     }
 
     fn feasible_nodes(&self, core: &Core, job: JobId) -> Result<FeasibleNodes, Infeasible> {
+        self.feasible_nodes_of(core, job, |_| true)
+    }
+
+    /// The same for those of its pods that are to be placed.
+    fn feasible_nodes_of(
+        &self,
+        core: &Core,
+        job: JobId,
+        is_to_be: impl Fn(&Pod) -> bool,
+    ) -> Result<FeasibleNodes, Infeasible> {
         let Some(tasks) = self.jobs.get(&job) else { return Err(Infeasible::NoPods) };
         let dynamic::ConstrainedJobs { index, volumes, .. } = &self.constrained_jobs;
         let free = |node: &str| core.state.free_gpus(node);
@@ -382,8 +480,8 @@ impl ClusterState {
         let mut uids = tasks.pods.iter();
         let groups = core.state.groups_of(job).into_iter().map(|(count, at_most)| {
             let own = uids.by_ref().take(count as usize).flatten();
-            let views = own.filter_map(|uid| Some(&self.pods.get(uid)?.view)).collect();
-            PodGroup { views, at_most }
+            let own = own.filter_map(|uid| self.pods.get(uid)).filter(|pod| is_to_be(pod));
+            PodGroup { views: own.map(|pod| &pod.view).collect(), at_most }
         });
         let groups: Vec<PodGroup<'_>> = groups.collect();
         dynamic::feasible_nodes(&context, &groups)
@@ -406,6 +504,33 @@ impl ClusterState {
             constrained.reported = asks;
         }
         true
+    }
+
+    /// Works out where a gang that runs may take other members in. Those that run are placed, so
+    /// their own rules about each other count as those of others do. Returns whether it may.
+    pub(super) fn find_nodes_again(
+        &mut self,
+        turn: &mut Turn<'_>,
+        job: JobId,
+        is_missing: bool,
+    ) -> bool {
+        if !self.constrained_jobs.is_constrained(job) && !self.is_constrained(&self.views(job)) {
+            return true;
+        }
+        // Of a pod that is yet to come the rules are not known.
+        if is_missing {
+            return false;
+        }
+        let mut locks = self.locks(job);
+        self.lock_drivers(job, &mut locks);
+        if self.constrained_jobs.clashes(job, &locks) {
+            return false;
+        }
+        let reached = self.feasible_nodes_of(turn.core, job, |pod| pod.placed.is_none());
+        match reached {
+            Ok(reached) => self.report_nodes(turn, job, reached),
+            Err(_) => false,
+        }
     }
 
     /// Records why a job is held, for its pods.

@@ -60,7 +60,8 @@ impl State {
     /// The job's minimum runs: it leaves the line.
     fn minimum_started(&mut self, ix: JobIx) {
         if self.jobs.get(ix).standing == Standing::Running {
-            return;
+            // One that had lost members may have others in their place now.
+            return self.find_missing_members(ix);
         }
         self.unpromise(ix);
         self.dequeue(ix);

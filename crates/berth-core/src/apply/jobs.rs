@@ -38,9 +38,14 @@ impl State {
         let shape = self.intern_shape(&spec.groups, spec.lifecycle, queue);
         let time_limit = spec.time_limit.unwrap_or(self.policy.default_time_limit);
         let past = self.history.get(&(spec.user.clone(), spec.name.clone()));
-        let estimate = past.map_or(time_limit, |past| {
-            Span((i128::from(time_limit.0) * i128::from(past.ratio.0) / 1_000) as i64)
-        });
+        let estimate = match past {
+            // Work without an end is in line like work that names no limit.
+            _ if time_limit.is_unlimited() => self.policy.default_time_limit,
+            Some(past) => {
+                Span((i128::from(time_limit.0) * i128::from(past.ratio.0) / 1_000) as i64)
+            }
+            None => time_limit,
+        };
         let tasks = self.shapes[shape.at()].tasks as usize;
         Job {
             id,

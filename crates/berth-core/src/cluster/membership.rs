@@ -77,6 +77,7 @@ impl Cluster {
             gpus,
             tasks: Vec::new(),
             promised_slots: Vec::new(),
+            ends: Vec::new(),
             blocks: Vec::new(),
             domains,
             idle_since: Some(since),

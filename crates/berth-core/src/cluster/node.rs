@@ -29,6 +29,17 @@ pub(crate) struct PromisedSlot {
     pub ready: bool,
 }
 
+/// When a task on a node is taken to be over, and what it gives back then beside GPUs. Kept where
+/// places are promised, so that what is free at their time is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskEnd {
+    pub task: TaskIx,
+    pub at: Time,
+    pub cpu: i64,
+    pub memory: i64,
+    pub counted: Arc<Counted>,
+}
+
 /// A time in which a node is for its owner alone: an operator's reservation, or after it leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -48,6 +59,8 @@ pub(crate) struct Node {
     pub counted_free: Counted,
     pub tasks: Vec<TaskIx>,
     pub promised_slots: Vec<PromisedSlot>,
+    /// When its tasks end, where anything is promised here. One that is missing is taken to stay.
+    pub ends: Vec<TaskEnd>,
     pub blocks: Vec<Block>,
     pub domains: Vec<DomainIx>,
     pub idle_since: Option<Time>,
@@ -192,20 +205,51 @@ impl Node {
         })
     }
 
-    /// CPU and memory that `requester` could hold until then.
+    /// CPU and memory that `requester` could hold until then: what is free now, and no more than
+    /// what is left whenever a promised job begins, with what ends before that given back.
     pub fn spare(&self, requester: &Requester) -> (i64, i64) {
-        // What the promised jobs need at their time comes on top of what runs now; what ends
-        // before then only makes this stricter than need be.
         let (mut cpu, mut memory) = (self.cpu_free, self.memory_free);
-        for kept in self.conflicts(requester) {
-            if self.spec.cpu.is_some() {
-                cpu -= kept.cpu;
+        for instant in self.instants(requester) {
+            let (mut cpu_then, mut memory_then) = (self.cpu_free, self.memory_free);
+            for end in self.ended(instant) {
+                cpu_then += end.cpu;
+                memory_then += end.memory;
             }
-            if self.spec.memory.is_some() {
-                memory -= kept.memory;
+            for kept in self.kept_at(requester, instant) {
+                if self.spec.cpu.is_some() {
+                    cpu_then -= kept.cpu;
+                }
+                if self.spec.memory.is_some() {
+                    memory_then -= kept.memory;
+                }
             }
+            cpu = cpu.min(cpu_then);
+            memory = memory.min(memory_then);
         }
         (cpu, memory)
+    }
+
+    /// When promised jobs begin while `requester` would be here: in between there is only more.
+    pub(super) fn instants<'a>(
+        &'a self,
+        requester: &'a Requester,
+    ) -> impl Iterator<Item = Time> + 'a {
+        self.conflicts(requester).map(|kept| kept.from.max(requester.now))
+    }
+
+    /// Promises to others in force at a time.
+    pub(super) fn kept_at<'a>(
+        &'a self,
+        requester: &'a Requester,
+        instant: Time,
+    ) -> impl Iterator<Item = &'a PromisedSlot> + 'a {
+        let of_others = self.conflicts(requester);
+        of_others.filter(move |kept| kept.from <= instant && instant < kept.to)
+    }
+
+    /// Tasks that are over by then.
+    pub(super) fn ended(&self, instant: Time) -> impl Iterator<Item = &TaskEnd> {
+        self.ends.iter().filter(move |end| end.at <= instant)
     }
 
     /// More tasks that it takes, whatever they ask for.
@@ -221,9 +265,24 @@ impl Node {
 
     /// What of something counted `requester` could hold until then.
     pub fn spare_of(&self, resource: &Name, requester: &Requester) -> i64 {
-        let free = self.counted_free.get(resource).copied().unwrap_or(0);
-        let kept = self.conflicts(requester).filter_map(|kept| kept.counted.get(resource));
-        free - kept.sum::<i64>()
+        let amount = |counted: &Counted| counted.get(resource).copied().unwrap_or(0);
+        let free = amount(&self.counted_free);
+        let then = |instant| {
+            let given: i64 = self.ended(instant).map(|end| amount(&end.counted)).sum();
+            let kept: i64 = self.kept_at(requester, instant).map(|kept| amount(&kept.counted)).sum();
+            free + given - kept
+        };
+        self.instants(requester).map(then).fold(free, i64::min)
+    }
+
+    /// More tasks that `requester` could have here until then, whatever they ask for.
+    pub fn spare_tasks(&self, requester: &Requester) -> i64 {
+        let left = self.tasks_left();
+        let then = |instant| {
+            let ended = self.ended(instant).count() as i64;
+            left.saturating_add(ended) - self.kept_at(requester, instant).count() as i64
+        };
+        self.instants(requester).map(then).fold(left, i64::min)
     }
 
     /// Takes slices; the caller keeps the previous GPUs to undo it.
@@ -244,6 +303,7 @@ impl Node {
         self.count(&held, 1);
         let at = self.tasks.iter().position(|t| *t == task).expect("the task is on the node");
         self.tasks.swap_remove(at);
+        self.ends.retain(|end| end.task != task);
     }
 
     fn count(&mut self, held: &TaskAmounts<'_>, times: i64) {

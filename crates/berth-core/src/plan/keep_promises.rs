@@ -143,8 +143,11 @@ impl Planner<'_> {
         let state = self.state();
         let promise = &state.promises[&ix];
         let queue = state.jobs.get(ix).queue;
+        let requester = self.requester(ix);
         promise.places.iter().any(|(node, place)| {
             let node = state.cluster.node(*node);
+            // CPU, memory and whatever else is counted come from any task that is stopped there.
+            let is_short = node.is_short_of(&state.leaf_of(ix, place.task).need, &requester);
             node.tasks.iter().any(|task| {
                 let other = state.jobs.get(task.job);
                 let lease = other.tasks[task.task as usize].lease.as_ref();
@@ -158,7 +161,7 @@ impl Planner<'_> {
                 };
                 lease.is_some_and(|lease| {
                     lease.stopping.is_some()
-                        && lease.slices.iter().any(|held| on_its_place(held.gpu))
+                        && (is_short || lease.slices.iter().any(|held| on_its_place(held.gpu)))
                 })
             })
         })

@@ -68,6 +68,7 @@ impl State {
 impl<'a> Planner<'a> {
     pub fn new(state: &'a mut State) -> Planner<'a> {
         state.refresh();
+        state.refresh_estimated_ends();
         state.cluster.take_dirty();
         let shares = Shares::of(state, true);
         let mix = if state.wants_mix() { Mix::of(state) } else { Mix::default() };

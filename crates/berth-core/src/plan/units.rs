@@ -36,6 +36,9 @@ pub(crate) struct NodeVictim {
     pub(crate) loss: i128,
     /// What it holds on the node, in thousandths of GPUs.
     pub(super) here: i64,
+    /// CPU and memory that it holds there.
+    pub(super) cpu: i64,
+    pub(super) memory: i64,
     pub(super) queue: QueueIx,
     pub(super) priority: i32,
     /// It runs, may be stopped, and has had its minimum run time.

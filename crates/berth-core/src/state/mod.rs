@@ -13,6 +13,7 @@ pub(crate) mod promises;
 mod release_times;
 mod shapes;
 pub(crate) mod speed;
+mod task_ends;
 mod times;
 
 use crate::cluster::Cluster;

@@ -104,6 +104,8 @@ knobs! {
     aging_max: unit,
     backfill: backfill,
     default_time_limit: unit,
+    pod_time_limit: unit,
+    service_pod_time_limit: unit,
     min_runtime: unit,
     preempt_after: unit,
     restart_cost: unit,

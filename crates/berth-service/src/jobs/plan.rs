@@ -2,6 +2,7 @@
 
 use super::budget_left::{self, BudgetLeft};
 use super::expected;
+use super::reasons;
 use super::submit::{self, Remarks, TRIED};
 use crate::caller::Caller;
 use crate::fault::Fault;
@@ -71,7 +72,14 @@ fn try_out(
     }
     let one = first(&spec);
     let starts_now = !places.is_empty();
-    let blockers = if starts_now { Vec::new() } else { super::why::blockers(&mut state, one) };
+    let blockers = match starts_now {
+        true => Vec::new(),
+        false => {
+            let (host, core) = (&*service.host, service.engine.core());
+            let reasons = reasons::of_tried(host, &core, &mut state, one, &spec.groups);
+            reasons::blockers(&reasons)
+        }
+    };
     let eta = (!starts_now).then(|| eta(&state, one));
     let price =
         prices.values().next().copied().or_else(|| expected::asking_price(&state, &spec.groups));

@@ -11,6 +11,7 @@ mod failover;
 mod faults;
 mod figures;
 mod fractions;
+mod fuzz;
 mod gpus;
 mod hypernodes;
 mod job_fractions;

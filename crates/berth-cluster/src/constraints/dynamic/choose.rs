@@ -3,7 +3,7 @@
 use super::context::{PlacementContext, label};
 use super::infeasible::{Infeasible, NodeFault};
 use super::volumes::Place;
-use crate::view::NodeView;
+use crate::view::{NodeView, untolerated};
 use berth_kube::object::Text;
 use berth_kube::pod::node_constraint::{self, NodeConstraint};
 use berth_model::{Name, NodeAsk};
@@ -32,14 +32,17 @@ pub fn choose(
     let mut yes: Vec<(i64, &Name)> = Vec::new();
     let mut no: BTreeSet<Name> = BTreeSet::new();
     let mut faults: BTreeMap<NodeFault, u32> = BTreeMap::new();
+    // Nodes that its own selector, affinity and tolerations rule out.
+    let mut closed: BTreeMap<NodeFault, u32> = BTreeMap::new();
     let mut is_any = false;
     for node in context.nodes.views() {
         let name = &node.spec.name;
-        // What it must not be on anyhow neither helps nor says anything.
-        let counts = || {
-            constraint
-                .is_none_or(|rule| rule.allows(&node_constraint::NodeView::from(&*node.object)))
-        };
+        // What it must not be on anyhow does not help.
+        let own = constraint.and_then(|constraint| own_fault(constraint, node));
+        let counts = || own.is_none();
+        if let Some(own) = own.clone().filter(|_| !is_any) {
+            *closed.entry(own).or_default() += 1;
+        }
         if let Some(fault) = tests.iter().find_map(|test| fault(context, test, node)) {
             if !is_any && counts() {
                 *faults.entry(fault).or_default() += 1;
@@ -55,6 +58,9 @@ pub fn choose(
         yes.push((preferences.iter().map(worth).sum(), name));
     }
     if !is_any && !faults.is_empty() || yes.is_empty() && !no.is_empty() {
+        for (fault, nodes) in closed {
+            *faults.entry(fault).or_default() += nodes;
+        }
         return Err(Infeasible::NoNode(faults));
     }
     let best = yes.iter().map(|(worth, _)| *worth).max();
@@ -69,6 +75,18 @@ pub fn choose(
     }
     let only = Some(yes.iter().map(|(_, name)| (*name).clone()).collect());
     Ok(Some(NodeAsk { only, never: BTreeSet::new(), prefer }))
+}
+
+/// Why the pod's own node selector, affinity or tolerations rule a node out, if they do.
+fn own_fault(constraint: &NodeConstraint, node: &NodeView) -> Option<NodeFault> {
+    let view = node_constraint::NodeView::from(&*node.object);
+    if !constraint.tolerance.allows(&view) {
+        let (why, passes) = untolerated(&constraint.tolerance.untolerated(&view));
+        return Some(NodeFault::Taints { why, passes });
+    }
+    let required = constraint.selection.required();
+    let asks = || NodeFault::Selection { asks: required.text() };
+    (!required.allows(&view)).then(asks)
 }
 
 /// What is wrong with a node, if anything is.

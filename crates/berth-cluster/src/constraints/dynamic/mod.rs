@@ -21,7 +21,7 @@ mod volume_key;
 mod volumes;
 mod zones;
 
-pub use context::{PlacementContext, PodGroup};
+pub use context::{PlacementContext, PodGroup, label};
 pub use feasible::{FeasibleNodes, feasible_nodes};
 pub use gang_rules::{GangContext, GangRuleError, gang_rules};
 use index::Index;
@@ -143,12 +143,34 @@ impl ConstrainedJobs {
         std::mem::replace(&mut self.preferred_version, now) != now
     }
 
-    /// Jobs that were released before this time and are not placed.
-    pub fn released(&self, before: Time) -> Vec<JobId> {
+    /// Jobs that were released, before this time if it is given, and are not placed.
+    pub fn released(&self, before: Option<Time>) -> Vec<JobId> {
+        let is_earlier = |since: Time| before.is_none_or(|before| since < before);
         let gone = self.waiting.iter();
-        let gone =
-            gone.filter(|(_, constrained)| constrained.since.is_some_and(|since| since < before));
+        let gone = gone.filter(|(_, constrained)| constrained.since.is_some_and(is_earlier));
         gone.map(|(job, _)| *job).collect()
+    }
+
+    /// A released job waits for its turn again.
+    pub fn take_back(&mut self, job: JobId) {
+        if let Some(constrained) = self.waiting.get_mut(&job) {
+            constrained.since = None;
+        }
+    }
+
+    /// The same for each of these released jobs that clashes with one before it.
+    pub fn take_back_clashing(&mut self, released: &[JobId]) {
+        let mut stays: Vec<JobId> = Vec::new();
+        for job in released {
+            let Some(locks) = self.waiting.get(job).map(|constrained| &constrained.locks) else {
+                continue;
+            };
+            if stays.iter().any(|other| self.waiting[other].locks.clashes(locks)) {
+                self.take_back(*job);
+            } else {
+                stays.push(*job);
+            }
+        }
     }
 
     pub fn constrain(&mut self, job: JobId, order: (i32, Time)) {

@@ -35,6 +35,8 @@ fn says(knob: &str) -> &'static str {
         "aging_max" => "A job that has waited this long holds a reservation in any case (24h)",
         "backfill" => "Where the ends of running jobs are taken from (limits)",
         "default_time_limit" => "Enforced for jobs that name no time limit (24h)",
+        "pod_time_limit" => "Enforced for pods of work that ends and names none (0s: none)",
+        "service_pod_time_limit" => "The same for pods of services (0s: none)",
         "min_runtime" => "Time since its start during which a job is no victim (0s)",
         "preempt_after" => "How long a job waits before it displaces others (0s)",
         "restart_cost" => "Assumed for jobs that name none (2m)",

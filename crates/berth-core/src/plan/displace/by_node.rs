@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Claim<'a> {
     pub(super) job: JobIx,
     pub(super) right: Right,
-    requester: Requester,
-    leaf: &'a Leaf,
+    pub(super) requester: Requester,
+    pub(super) leaf: &'a Leaf,
 }
 
 impl Claim<'_> {
@@ -26,12 +26,12 @@ impl Claim<'_> {
     }
 
     /// Whether all tasks go to one node.
-    fn on_one_node(&self) -> bool {
+    pub(super) fn on_one_node(&self) -> bool {
         matches!(self.leaf.together.required, Some(Level::Node | Level::Nvlink))
     }
 
     /// For how many tasks there has to be room on a node before it counts.
-    fn at_once(&self) -> u32 {
+    pub(super) fn at_once(&self) -> u32 {
         if self.on_one_node() { self.leaf.min } else { 1 }
     }
 }
@@ -213,13 +213,13 @@ impl Planner<'_> {
         Cleared::Nothing
     }
 
-    fn capacity_on(&self, claim: &Claim<'_>, node: NodeIx) -> u32 {
+    pub(super) fn capacity_on(&self, claim: &Claim<'_>, node: NodeIx) -> u32 {
         let target = self.state().cluster.node(node);
         target.capacity(&claim.leaf.need, &claim.requester, claim.leaf.min)
     }
 
     /// Whether the unit is still there to be taken.
-    fn is_available(&self, claim: &Claim<'_>, unit: &Unit, freed: &[Unit]) -> bool {
+    pub(super) fn is_available(&self, claim: &Claim<'_>, unit: &Unit, freed: &[Unit]) -> bool {
         !freed.contains(unit)
             && self.state().jobs.get(unit.job).live() > 0
             && (!unit.surplus || self.is_live(unit.job, unit.tasks[0]))

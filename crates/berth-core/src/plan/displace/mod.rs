@@ -4,6 +4,8 @@
 
 mod by_gpu;
 mod by_node;
+mod by_room;
+mod budgets;
 mod eligible;
 pub(crate) mod gains;
 mod node_victims;
@@ -14,4 +16,5 @@ mod search;
 mod sources;
 mod surplus;
 pub(crate) mod take_places;
+mod victim_sets;
 mod victims;

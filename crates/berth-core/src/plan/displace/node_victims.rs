@@ -40,7 +40,10 @@ impl Planner<'_> {
             if found.iter().any(|(_, node_victim)| node_victim.unit == unit) {
                 continue;
             }
+            let (cpu, memory) = self.cpu_and_memory_on(&unit, ix);
             let node_victim = NodeVictim {
+                cpu,
+                memory,
                 loss: if surplus { 0 } else { state.loss(task.job) },
                 here: self.held_on(&unit, ix),
                 queue: victim.queue,
@@ -54,6 +57,14 @@ impl Planner<'_> {
             (one.loss, a, &one.unit.tasks).cmp(&(other.loss, b, &other.unit.tasks))
         });
         found.into_iter().map(|(_, node_victim)| node_victim).collect()
+    }
+
+    fn cpu_and_memory_on(&self, unit: &Unit, node: NodeIx) -> (i64, i64) {
+        let leases = self.state().jobs.get(unit.job).leases();
+        let here = leases.filter(|(task, lease)| lease.node == node && unit.takes(*task));
+        here.fold((0, 0), |(cpu, memory), (_, lease)| {
+            (cpu + lease.charge.cpu, memory + lease.charge.memory)
+        })
     }
 
     pub(super) fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {

@@ -132,7 +132,7 @@ impl Planner<'_> {
         };
         self.draft.roll_back(base);
         // Beyond some number the ones on the chosen nodes are as good as needed.
-        const MAX_PRUNED: usize = 64;
+        const MAX_PRUNED: usize = 256;
         let mut at = needed.len();
         while at > 0 && needed.len() <= MAX_PRUNED && needed.len() > 1 {
             at -= 1;
