@@ -1,5 +1,7 @@
 //! The state without a cluster: observations go in, and orders come out.
 
+mod week;
+
 use super::observation::Observation;
 use super::orders::{ApiOrder, OrderOutcome};
 use super::{ClusterState, Uid};
