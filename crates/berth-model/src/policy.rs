@@ -118,6 +118,9 @@ pub struct Policy {
     pub fragmentation: bool,
     /// Whose shares may lie on one GPU at the same time (team).
     pub share_gpus: ShareGpus,
+    /// How much of its part of the CPU and memory of its node jobs without GPUs leave to each free
+    /// GPU (0.5). 0: they leave nothing; 1: all that one GPU of so many has.
+    pub gpu_reserve: Milli,
     /// Weight of energy against fit when models of unequal efficiency both suit: a model whose
     /// work per watt is larger by this many thousandths goes first (100).
     pub energy: Milli,
@@ -180,6 +183,7 @@ impl Default for Policy {
             order: QueueOrder::ResponseRatio,
             fragmentation: true,
             share_gpus: ShareGpus::Team,
+            gpu_reserve: Milli(500),
             energy: Milli(100),
             reservations: 1,
             aging_max: Span::hours(24),

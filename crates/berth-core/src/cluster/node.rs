@@ -101,6 +101,9 @@ pub(crate) struct Need {
     /// All GPUs of the task lie in one NVLink island; in `only`, where that is set.
     pub island: bool,
     pub only: Option<u8>,
+    /// How much of its part of the CPU and memory of a node it leaves to each free GPU there, in
+    /// thousandths: nothing where its job asks for GPUs.
+    pub left_to_gpus: i64,
 }
 
 impl Node {
@@ -227,6 +230,40 @@ impl Node {
             memory = memory.min(memory_then);
         }
         (cpu, memory)
+    }
+
+    /// The same for one task, which may leave something to free GPUs.
+    pub(super) fn spare_for(&self, need: &Need, requester: &Requester) -> (i64, i64) {
+        let (cpu, memory) = self.spare(requester);
+        let (cpu_kept, memory_kept) = self.kept_for_gpus(need, requester);
+        (cpu - cpu_kept, memory - memory_kept)
+    }
+
+    /// CPU and memory that such a task leaves to the GPUs that are free here and promised to no
+    /// job: what jobs that come for them will need.
+    pub fn kept_for_gpus(&self, need: &Need, requester: &Requester) -> (i64, i64) {
+        if need.left_to_gpus == 0 || self.gpus.is_empty() {
+            return (0, 0);
+        }
+        let free = self.free_gpu_milli(requester);
+        let part = |all: i64| {
+            let parts = i128::from(free) * i128::from(need.left_to_gpus);
+            (i128::from(all) * parts / (1_000_000 * self.gpus.len() as i128)) as i64
+        };
+        let cpu = self.spec.cpu.map_or(0, |cpu| part(cpu.0));
+        let memory = self.spec.memory.map_or(0, |memory| part(memory.0));
+        (cpu, memory)
+    }
+
+    /// Thousandths of GPUs that are free and that no other job has a promise of.
+    pub fn free_gpu_milli(&self, requester: &Requester) -> i64 {
+        let promised = |at: usize| {
+            let mut slices = self.conflicts(requester).flat_map(|kept| &kept.slices);
+            slices.any(|slice| slice.gpu as usize == at)
+        };
+        let gpus = self.gpus.iter().enumerate();
+        let free = gpus.filter(|(at, gpu)| gpu.healthy && gpu.used < 1_000 && !promised(*at));
+        free.map(|(_, gpu)| 1_000 - gpu.used).sum()
     }
 
     /// When promised jobs begin while `requester` would be here: in between there is only more.

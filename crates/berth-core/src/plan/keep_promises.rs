@@ -32,7 +32,8 @@ impl Planner<'_> {
                 let after = (Bound::Excluded(place), Bound::Unbounded);
                 promised.extend(of_shape.flat_map(|places| places.range(after)).next());
             }
-            if !self.state().is_waiting(ix) {
+            // What is promised to one whose turn it is not stays so.
+            if !self.state().is_waiting(ix) || self.state().jobs.get(ix).waits_turn {
                 continue;
             }
             let firm = self.state().promises[&ix].firm;

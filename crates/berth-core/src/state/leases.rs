@@ -120,6 +120,10 @@ impl State {
         let (charge, node) = (lease.charge, lease.node);
         let is = stop.is_some();
         let before = std::mem::replace(&mut lease.stopping, stop);
+        if is != before.is_some() {
+            self.count_disruption(task.job, is);
+        }
+        let job = self.jobs.get_mut(task.job);
         match (before.is_some(), is) {
             (false, true) => {
                 job.stopping += 1;

@@ -99,6 +99,7 @@ knobs! {
     order: order,
     fragmentation: flag,
     share_gpus: share_gpus,
+    gpu_reserve: unit,
     energy: unit,
     reservations: number,
     aging_max: unit,

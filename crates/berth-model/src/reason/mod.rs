@@ -224,6 +224,15 @@ pub enum Reason {
         tasks: u32,
         fit: u32,
     },
+    /// It asks for no GPU, and nodes that have CPU and memory left keep them for their free GPUs:
+    /// one of these nodes, and how many there are.
+    KeptForGpus {
+        node: Name,
+        cpu: Cpu,
+        memory: Bytes,
+        gpus: Milli,
+        nodes: u32,
+    },
     /// Every node that would do takes as many tasks as it may.
     NoFitTasks {
         tasks: u32,
@@ -290,6 +299,11 @@ pub enum Reason {
     Stopping {
         jobs: u32,
         until: Time,
+    },
+    /// Running jobs are being stopped for it, more than these disruption budgets allow: no others
+    /// would have made room.
+    BudgetsExceeded {
+        budgets: Vec<Name>,
     },
     /// A machine is being bought for it.
     Buying {
@@ -368,6 +382,7 @@ impl Reason {
             Reason::NoFitCpu { .. } => "no-fit-cpu",
             Reason::NoFitMemory { .. } => "no-fit-memory",
             Reason::NoFitCounted { .. } => "no-fit-counted",
+            Reason::KeptForGpus { .. } => "kept-for-gpus",
             Reason::NoFitTasks { .. } => "no-fit-tasks",
             Reason::NoDomain { .. } => "no-domain",
             Reason::NoSegment { .. } => "no-segment",
@@ -380,6 +395,7 @@ impl Reason {
             Reason::ReservedForOthers { .. } => "reserved-for-others",
             Reason::Reserved { .. } => "reserved",
             Reason::Stopping { .. } => "stopping",
+            Reason::BudgetsExceeded { .. } => "budgets-exceeded",
             Reason::Buying { .. } => "buying",
             Reason::PoolFull { .. } => "pool-full",
             Reason::NotOnOffer { .. } => "not-on-offer",

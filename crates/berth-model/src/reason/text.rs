@@ -103,6 +103,7 @@ impl Display for Reason {
             | Reason::NoFitCpu { .. }
             | Reason::NoFitMemory { .. }
             | Reason::NoFitCounted { .. }
+            | Reason::KeptForGpus { .. }
             | Reason::NoFitTasks { .. }
             | Reason::NoDomain { .. }
             | Reason::NoSegment { .. }
@@ -115,6 +116,7 @@ impl Display for Reason {
             | Reason::ReservedForOthers { .. }
             | Reason::Reserved { .. }
             | Reason::Stopping { .. }
+            | Reason::BudgetsExceeded { .. }
             | Reason::Buying { .. }
             | Reason::PoolFull { .. }
             | Reason::NotOnOffer { .. }
@@ -347,6 +349,20 @@ fn fit(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             "each task asks for {asks} {resource}; {fit} of its {} would find that",
             plural(*tasks, "task")
         ),
+        Reason::KeptForGpus { node, cpu, memory, gpus: free, nodes } => {
+            let kept = match (cpu.0, memory.0) {
+                (_, 0) => format!("{cpu} CPU cores"),
+                (0, _) => format!("{memory} of memory"),
+                _ => format!("{cpu} CPU cores and {memory} of memory"),
+            };
+            let many = if *free == Milli::ONE { "GPU" } else { "GPUs" };
+            write!(f, "{node} keeps {kept} for its {free} free {many}")?;
+            match nodes {
+                0 | 1 => Ok(()),
+                2 => f.write_str(", and another node does the same"),
+                nodes => write!(f, ", and {} other nodes do the same", nodes - 1),
+            }
+        }
         Reason::NoFitTasks { fit: 0, .. } => {
             f.write_str("every node that otherwise has room runs as many tasks as it may")
         }
@@ -430,6 +446,11 @@ fn coming(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             "{} {} being stopped for it and will be gone by {until}",
             plural(*jobs, "job"),
             verb(*jobs)
+        ),
+        Reason::BudgetsExceeded { budgets } => write!(
+            f,
+            "no jobs within their disruption budgets would make room for it; those being stopped exceed {}",
+            listed(&budgets.iter().map(Name::as_str).collect::<Vec<&str>>(), "and")
         ),
         Reason::Buying { claims, ready } => write!(
             f,

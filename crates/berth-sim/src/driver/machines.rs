@@ -383,6 +383,7 @@ impl<O: Observer> Driver<O> {
             | Event::TopologySet { .. }
             | Event::ReservationSet { .. }
             | Event::ReservationRemoved { .. }
+            | Event::DisruptionsSet { .. }
             | Event::Tick
             | Event::BillDue => {}
         }

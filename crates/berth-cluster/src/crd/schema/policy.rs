@@ -30,6 +30,7 @@ fn says(knob: &str) -> &'static str {
         "order" => "Order inside queues that name none (response-ratio)",
         "fragmentation" => "Whether fractions are placed so that what is left is of use (true)",
         "share_gpus" => "Whose shares may lie on one GPU at the same time (team)",
+        "gpu_reserve" => "Part of a GPU's CPU and memory that pods without GPUs leave it (0.5)",
         "energy" => "Weight of energy against fit between models (0.1)",
         "reservations" => "Blocked jobs per queue that hold a reservation (1)",
         "aging_max" => "A job that has waited this long holds a reservation in any case (24h)",

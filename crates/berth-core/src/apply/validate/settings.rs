@@ -33,6 +33,9 @@ pub(crate) fn policy(policy: &Policy) -> Result<(), Rejected> {
             why: format!("{name} is over a hundred years; check its unit"),
         });
     }
+    if !(Milli(0)..=Milli::ONE).contains(&policy.gpu_reserve) {
+        return Err(Rejected::BadPolicy { why: "gpu_reserve is a part: 0 to 1".to_owned() });
+    }
     if policy.default_time_limit <= Span::ZERO || policy.half_life <= Span::ZERO {
         return Err(Rejected::BadPolicy {
             why: "default_time_limit and half_life must be longer than nothing".to_owned(),

@@ -12,7 +12,7 @@ use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
 use crate::plan::units::{QueueVictims, Unit};
 use crate::shape::leaf::Leaf;
-use berth_model::{JobId, Time};
+use berth_model::{GpuAsk, JobId, Time};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -39,7 +39,8 @@ impl Planner<'_> {
         // The order between queues, and places for whole gangs of GPUs, are found below.
         let by_class = matches!(right, Right::Class | Right::Across);
         let single = shape.single().is_some_and(|leaf| leaf.min == 1);
-        let at_once = bound && by_class && (single || blocks.is_none());
+        let without_gpus = shape.single().is_some_and(|leaf| leaf.need.ask == GpuAsk::None);
+        let at_once = bound && (without_gpus || by_class && (single || blocks.is_none()));
         if at_once && let Some(found) = self.by_room(job, right, queues, requester) {
             return Some(found);
         }
