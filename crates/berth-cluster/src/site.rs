@@ -65,6 +65,7 @@ pub struct ClusterTasks {
     tasks: Tasks,
     /// What the controller of custom resources needs, until it is started.
     controller: Option<crd::ControllerContext>,
+    logs: Option<Arc<managed::Logs>>,
 }
 
 impl ClusterTasks {
@@ -72,6 +73,10 @@ impl ClusterTasks {
     pub fn attend(&mut self, service: &Service) {
         if let Some(context) = self.controller.take() {
             self.tasks.spawn(crd::run(service.clone(), context));
+        }
+        if let Some(logs) = self.logs.take() {
+            logs.archive.keep_in(service.blobs.clone());
+            self.tasks.spawn(logs.archive_all());
         }
     }
 }
@@ -224,6 +229,7 @@ impl Cluster {
         let Wiring { state, inlet, .. } = wiring;
         let (plain, with_gpus) = (need(&plain), need(&with_gpus));
         let context = crd::ControllerContext { api: api.clone(), inlet, queue, owned_queues };
+        let kept = Some(logs.clone());
         let jobs = managed::ManagedJobs {
             api,
             settings,
@@ -234,7 +240,7 @@ impl Cluster {
             figures,
             pod_events,
         };
-        Ok((running, jobs, ClusterTasks { tasks, controller: Some(context) }))
+        Ok((running, jobs, ClusterTasks { tasks, controller: Some(context), logs: kept }))
     }
 }
 

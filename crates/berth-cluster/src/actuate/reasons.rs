@@ -92,7 +92,8 @@ fn explanation(
         Some(eta) => format!("it is expected to start about {eta}"),
         None => "no start is in sight yet".to_owned(),
     };
-    let event = format!("{}. Forecast: {expected}. Next: `berth why {job}`", capital(&main.to_string()));
+    let event =
+        format!("{}. Forecast: {expected}. Next: `berth why {job}`", capital(&main.to_string()));
     // A note cannot be changed, so another forecast is another event, if it is another by much.
     let hours = eta.map(|eta| (eta - now).0 / Span::hours(1).0);
     let key = format!("{} {hours:?}", main.code());
@@ -183,7 +184,10 @@ mod tests {
         );
         assert_eq!(soon.key, why(Some(now + Span::mins(20))).key, "it is the same by and large");
         assert_ne!(soon.key, why(Some(now + Span::hours(20))).key);
-        assert_eq!(soon.text, "none of the nodes it may run on is there; nothing stands in its way; it starts next");
+        assert_eq!(
+            soon.text,
+            "none of the nodes it may run on is there; nothing stands in its way; it starts next"
+        );
         assert!(why(None).event.contains("no start is in sight yet"));
         assert_eq!(explanation(job, &[], None, now), None);
     }

@@ -55,7 +55,9 @@ impl ClusterState {
             return Reason::Held;
         };
         if let Some(at) = live.detail.again_at {
-            return Reason::PodsWait { why: format!("{}; it is tried again at {at}", live.row.reason) };
+            return Reason::PodsWait {
+                why: format!("{}; it is tried again at {at}", live.row.reason),
+            };
         }
         if let Some(incomplete) = self.incomplete_job(job) {
             return incomplete;
@@ -65,9 +67,10 @@ impl ClusterState {
             Some(constrained) => match &constrained.why {
                 Some(why) => why.reason(),
                 None => Reason::PodsWait {
-                    why: "Berth is about to look for nodes that suit its rules about other pods, or \
+                    why:
+                        "Berth is about to look for nodes that suit its rules about other pods, or \
                           its volumes"
-                        .to_owned(),
+                            .to_owned(),
                 },
             },
             None => Reason::Held,
@@ -77,7 +80,8 @@ impl ClusterState {
     /// Pods of a job that are gone and were not made anew.
     fn incomplete_job(&self, job: JobId) -> Option<Reason> {
         let tasks = self.jobs.get(&job).filter(|tasks| !tasks.is_whole())?;
-        let there = tasks.pods.iter().zip(&tasks.done).filter(|(pod, done)| **done || pod.is_some());
+        let there =
+            tasks.pods.iter().zip(&tasks.done).filter(|(pod, done)| **done || pod.is_some());
         let (pods, needed) = (there.count() as u32, tasks.pods.len() as u32);
         if needed == 1 {
             let why = "its pod is gone; it goes on when its controller has made another one";
@@ -92,9 +96,8 @@ impl ClusterState {
                 self.ruled_out(groups).unwrap_or(reason)
             }
             Reason::TooLargeCpu { asks, .. } => {
-                let enough = self.enough(groups, |view, group| {
-                    view.spec.cpu.is_none_or(|cpu| cpu >= group.cpu)
-                });
+                let enough = self
+                    .enough(groups, |view, group| view.spec.cpu.is_none_or(|cpu| cpu >= group.cpu));
                 held_by_others("CPU cores", asks.to_string(), enough).unwrap_or(reason)
             }
             Reason::TooLargeMemory { asks, .. } => {

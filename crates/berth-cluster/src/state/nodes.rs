@@ -17,8 +17,8 @@ use berth_engine::{Core, Turn};
 use berth_kube::hypernode::HyperNodeTree;
 use berth_kube::pod::requests::{GpuRequest, GpuUnit};
 use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
-use std::cell::RefCell;
 use cordons::Cordons;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]

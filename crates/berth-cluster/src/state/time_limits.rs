@@ -62,7 +62,13 @@ impl ClusterState {
                     activeDeadlineSeconds, a mark, or the policy's"
             .to_owned();
         let (level, reason, key) = (Level::Warning, "TimeLimitReached", String::new());
-        self.order(ApiOrder::WritePodEvent(PodEvent { pod: pod.clone(), level, reason, note, key }));
+        self.order(ApiOrder::WritePodEvent(PodEvent {
+            pod: pod.clone(),
+            level,
+            reason,
+            note,
+            key,
+        }));
     }
 
     fn running(&self, job: JobId) -> Vec<PodRef> {

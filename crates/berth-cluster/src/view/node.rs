@@ -34,9 +34,10 @@ impl NodePredicate {
                 let view = node_constraint::NodeView::from(&*node.object);
                 untolerated(&tolerations.untolerated(&view))
             }
-            Asks::Selection => {
-                (format!("without what its node selector or affinity asks for ({})", self.name), false)
-            }
+            Asks::Selection => (
+                format!("without what its node selector or affinity asks for ({})", self.name),
+                false,
+            ),
             Asks::Named => (format!("without {}", self.name), false),
         }
     }

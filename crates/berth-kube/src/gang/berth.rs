@@ -29,7 +29,9 @@ pub(super) fn read(source: &AnnotationSource, draft: &mut Draft) {
             limit => draft.span(TIME_LIMIT, Some(limit)),
         };
         match span {
-            Some(Span::ZERO) => draft.invalid(TIME_LIMIT, limit, "write a time such as 12h, or none"),
+            Some(Span::ZERO) => {
+                draft.invalid(TIME_LIMIT, limit, "write a time such as 12h, or none")
+            }
             span => first(&mut draft.time_limit, span),
         }
     }

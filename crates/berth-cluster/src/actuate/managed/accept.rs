@@ -6,8 +6,8 @@ use crate::constraints::is_there;
 use crate::state::nodes::Nodes;
 use crate::tenancy::namespace;
 use berth_api::Code;
-use berth_file::job::{Container, JobFile, Refused, Warning};
 use berth_engine::Core;
+use berth_file::job::{Container, JobFile, Refused, Warning};
 use berth_model::{DataRef, GpuAsk, GroupSpec, JobId, JobRequest, Name, Reason, Time};
 use berth_service::host::{IncompleteGang, MeasuredGpu};
 use berth_service::{Book, Fault, JobHost};
@@ -139,7 +139,8 @@ impl JobHost for ManagedJobs {
             warnings.push(Warning { key: "checkpoint", message: message.to_owned() });
         }
         let namespace = namespace(&self.settings, team);
-        run.container = Some(Container { image, namespace });
+        let pull_secrets = file.pull_secrets.clone();
+        run.container = Some(Container { image, namespace, pull_secrets });
         Ok(())
     }
 }

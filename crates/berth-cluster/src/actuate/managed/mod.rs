@@ -6,6 +6,7 @@
 //! scheduler would check, the core has checked before.
 
 mod accept;
+mod archive;
 mod claims;
 mod collect;
 mod fetch;
