@@ -50,6 +50,11 @@ unit: toolchain postgres faketime promtool kube-tools oidc-tools mlflow-tools dv
 kube-rbac: toolchain kube-tools ## Revoke each right of the chart, one at a time, and see what waits
 	$(CARGO) test --workspace --locked --test cluster -- --ignored rbac::
 
+# WORLDS says how many, SEED which one is the first. A world runs in seconds.
+.PHONY: fuzz-kube
+fuzz-kube: toolchain kube-tools ## Schedule random worlds by kube-scheduler and by Berth (WORLDS=200)
+	$(CARGO) test --workspace --locked --test cluster -- --ignored --nocapture fuzz::
+
 # SCHEDULER=yes adds kube-scheduler; otherwise pods wait for whoever schedules them.
 .PHONY: kube-up
 kube-up: toolchain kube-tools ## Start a Kubernetes control plane with simulated nodes (SCHEDULER=yes)
