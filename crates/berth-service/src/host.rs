@@ -4,9 +4,9 @@
 use crate::fault::Fault;
 use crate::figure_book::Book;
 pub use berth_api::wire::{GpuCheck, GpuFigure, NodeIsolation};
+use berth_engine::Core;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::run::RunSpec;
-use berth_engine::Core;
 use berth_model::{Bytes, GpuAsk, GroupSpec, JobId, JobRequest, Name, Reason, Time};
 use std::collections::BTreeMap;
 use std::io;

@@ -293,6 +293,19 @@ impl ClusterState {
         self.orders.push(order);
     }
 
+    /// What is kept of jobs, in words.
+    #[cfg(test)]
+    fn leftovers(&self) -> Vec<String> {
+        let mut rest = Vec::new();
+        rest.extend(self.constrained_jobs.waiting.keys().map(|job| format!("locks of job {job}")));
+        rest.extend(self.binds.keys().map(|lease| format!("a binding of {lease}")));
+        rest.extend(self.jobs.keys().map(|job| format!("pods of job {job}")));
+        rest.extend(self.gangs.keys().map(|gang| format!("the gang {}", gang.name)));
+        rest.extend((!self.replacements.is_empty()).then(|| "jobs that await pods".to_owned()));
+        rest.extend((!self.rejoining.is_empty()).then(|| "gangs that await members".to_owned()));
+        rest
+    }
+
     /// What came of bindings that were decided and not ordered.
     pub fn take_refused_binds(&mut self) -> Vec<OrderOutcome> {
         std::mem::take(&mut self.refused_binds)
@@ -357,5 +370,7 @@ impl Pod {
     }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

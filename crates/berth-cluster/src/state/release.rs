@@ -145,7 +145,9 @@ impl ClusterState {
 
     /// Parks a job that misses pods, or that waits for the release of others.
     pub(super) fn hold(&self, turn: &mut Turn<'_>, job: JobId, hold: bool) {
-        turn.park(job, hold || self.constrained_jobs.holds(job));
+        // One that keeps what it is promised while others have their turn need not be parked.
+        let is_held = self.constrained_jobs.holds(job) && !turn.core.state.waits_turn(job);
+        turn.park(job, hold || is_held);
     }
 
     fn views(&self, job: JobId) -> Vec<&PodView> {
@@ -389,7 +391,11 @@ impl ClusterState {
             .filter(|(_, constrained)| constrained.since.is_none());
         let held: Vec<JobId> = held.map(|(job, _)| *job).collect();
         for job in held {
-            self.hold(turn, job, true);
+            let state = &turn.core.state;
+            if !state.waits_turn(job) || !state.is_promised(job) {
+                self.hold(turn, job, true);
+                give_turn(turn, job);
+            }
         }
     }
 
@@ -401,9 +407,15 @@ impl ClusterState {
             self.set_hold_reason(job, Infeasible::TakesTurns);
             return;
         }
+        self.constrained_jobs.take_turn(job);
         let reached = match self.feasible_nodes(turn.core, job) {
             Ok(reached) => reached,
-            Err(why) => return self.set_hold_reason(job, why),
+            Err(why) => {
+                // Nothing can be kept for it where it may not be.
+                self.hold(turn, job, true);
+                give_turn(turn, job);
+                return self.set_hold_reason(job, why);
+            }
         };
         if !self.report_nodes(turn, job, reached) {
             return;
@@ -415,25 +427,31 @@ impl ClusterState {
             constrained.why = None;
         }
         self.hold(turn, job, false);
+        give_turn(turn, job);
     }
 
     /// Holds released jobs again that clash with this one and have found no place: they go to the
-    /// end of the line.
+    /// end of the line. One that has a place for later keeps it, and does not start meanwhile; one
+    /// that others are being stopped for goes first.
     fn hold_again(&mut self, turn: &mut Turn<'_>, job: JobId, locks: &Locks) {
         let state = &turn.core.state;
-        let mut back = Vec::new();
+        let (mut back, mut yields) = (Vec::new(), Vec::new());
         for (other, constrained) in &mut self.constrained_jobs.waiting {
             let before = constrained.since.is_some_and(|since| since < turn.at);
-            if *other == job
-                || !before
-                || !constrained.locks.clashes(locks)
-                || state.is_promised(*other)
-            {
+            if *other == job || !before || !constrained.locks.clashes(locks) {
                 continue;
+            }
+            match state.promise_of(*other) {
+                Some((_, true)) => continue,
+                Some((_, false)) => yields.push(*other),
+                None => back.push(*other),
             }
             constrained.since = None;
             constrained.tried = true;
-            back.push(*other);
+        }
+        for other in yields {
+            let change = JobChange::Turn(false);
+            turn.apply_observed(Event::JobChanged { job: other, change });
         }
         for other in back {
             self.hold(turn, other, true);
@@ -557,5 +575,12 @@ impl ClusterState {
             }
         }
         self.constrained_jobs.index.keep(&used);
+    }
+}
+
+/// The job may start again, as far as its turn is concerned.
+fn give_turn(turn: &mut Turn<'_>, job: JobId) {
+    if turn.core.state.waits_turn(job) {
+        turn.apply_observed(Event::JobChanged { job, change: JobChange::Turn(true) });
     }
 }

@@ -24,7 +24,11 @@ pub fn seen(service: &Service, caller: &Caller) -> Vec<IncompleteGang> {
 }
 
 /// The same as the list of jobs shows them.
-pub fn list(service: &Service, caller: &Caller, query: &wire::JobQuery) -> Vec<wire::IncompleteGang> {
+pub fn list(
+    service: &Service,
+    caller: &Caller,
+    query: &wire::JobQuery,
+) -> Vec<wire::IncompleteGang> {
     if query.cursor.is_some() {
         return Vec::new();
     }

@@ -77,6 +77,8 @@ pub struct ConstrainedJob {
     pub since: Option<Time>,
     /// It was tried without success since the last change.
     pub tried: bool,
+    /// The round in which it last had its turn.
+    pub round: u64,
     /// The locks that it was released with.
     pub locks: Locks,
     pub reported: Vec<Option<NodeAsk>>,
@@ -112,6 +114,8 @@ pub struct ConstrainedJobs {
     seen: (u64, u64, u64),
     /// The version of the placed pods' preferences at the last check.
     preferred_version: u64,
+    /// Each has one turn in a round before any has a second one.
+    round: u64,
 }
 
 impl ConstrainedJobs {
@@ -202,19 +206,34 @@ impl ConstrainedJobs {
             .any(|(_, constrained)| constrained.since.is_some() && constrained.locks.clashes(locks))
     }
 
-    /// The jobs that are held, in the order in which they are tried.
-    pub fn line(&self) -> Vec<JobId> {
+    /// The jobs that are held, in the order in which they are tried: those first that have not had
+    /// their turn in this round, so that none waits for ever for one that finds no place.
+    pub fn line(&mut self) -> Vec<JobId> {
+        let is_held = |constrained: &&ConstrainedJob| constrained.since.is_none();
+        if self.waiting.values().filter(is_held).all(|known| known.round > self.round) {
+            self.round += 1;
+        }
+        let round = self.round;
         let held = self
             .waiting
             .iter()
             .filter(|(_, constrained)| constrained.since.is_none() && !constrained.tried);
         let mut line: Vec<_> = held
             .map(|(job, constrained)| {
-                (std::cmp::Reverse(constrained.order.0), constrained.order.1, *job)
+                let had_turn = constrained.round > round;
+                (had_turn, std::cmp::Reverse(constrained.order.0), constrained.order.1, *job)
             })
             .collect();
         line.sort();
-        line.into_iter().map(|(_, _, job)| job).collect()
+        line.into_iter().map(|(_, _, _, job)| job).collect()
+    }
+
+    /// The job has its turn.
+    pub fn take_turn(&mut self, job: JobId) {
+        let round = self.round + 1;
+        if let Some(constrained) = self.waiting.get_mut(&job) {
+            constrained.round = round;
+        }
     }
 
     /// Whether anything has changed since this was last asked; then all jobs may try again.

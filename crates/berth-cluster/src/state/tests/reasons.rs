@@ -137,7 +137,7 @@ fn a_policy_limits_classes_of_work_and_no_service_by_the_way() {
     world.turn(|_, turn| {
         let policy = Policy { pod_time_limit: Span::hours(2), ..Policy::default() };
         let policy = Policy { version: turn.core.state.policy().version + 1, ..policy };
-        turn.all(vec![berth_model::Event::PolicyChanged { policy: Box::new(policy) }]).unwrap();
+        turn.all(vec![berth_model::Event::PolicySet { policy: Box::new(policy) }]).unwrap();
     });
     world.run("web", 1, |pod| pod["spec"]["restartPolicy"] = json!("Always"));
     world.run("work", 1, |pod| pod["spec"]["restartPolicy"] = json!("OnFailure"));
