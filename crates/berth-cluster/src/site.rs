@@ -195,6 +195,7 @@ impl Cluster {
         }
         wiring.follow_nodes(listing.reader.clone(), listing.nodes, &mut tasks);
         tasks.spawn(pump(listing.storage, wiring.inlet.clone(), Observation::Storage));
+        tasks.spawn(pump(listing.budgets, wiring.inlet.clone(), Observation::Budgets));
         let feed = PodFeed {
             reader: listing.reader,
             related: Arc::new(Mutex::new(listing.related)),

@@ -7,6 +7,7 @@
 
 mod act;
 mod adopt;
+mod budgets;
 mod claims;
 pub mod device_claims;
 mod explain;
@@ -85,6 +86,7 @@ pub struct ClusterState {
     /// Those that wait because of a claim.
     without_claims: BTreeSet<GangKey>,
     pub(super) replacements: replacements::Replacements,
+    budgets: budgets::Budgets,
     rejoining: rejoin::Rejoining,
     /// Bindings that are not ordered, because a rule would not hold.
     refused_binds: Vec<OrderOutcome>,
@@ -156,6 +158,7 @@ impl ClusterState {
             claims,
             without_claims: BTreeSet::new(),
             replacements: replacements::Replacements::default(),
+            budgets: budgets::Budgets::default(),
             rejoining: rejoin::Rejoining::default(),
             refused_binds: Vec::new(),
             incomplete: BTreeMap::new(),

@@ -133,6 +133,7 @@ impl ClusterState {
 
     /// Holds a job whose feasible nodes depend on other pods or on volumes.
     pub(super) fn constrain(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        self.count_for_budgets(turn, job);
         if self.constrained_jobs.is_constrained(job) || !self.is_constrained(&self.views(job)) {
             return;
         }

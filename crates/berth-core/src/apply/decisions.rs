@@ -167,7 +167,9 @@ impl State {
         }
         // It is said why this had to be.
         let exceeded = self.exceeded_budgets(ix);
-        if let Some(claimant) = for_job.filter(|_| cause.displaces()).and_then(|id| self.jobs.find(id)) {
+        if let Some(claimant) =
+            for_job.filter(|_| cause.displaces()).and_then(|id| self.jobs.find(id))
+        {
             self.jobs.get_mut(claimant).exceeds.extend(exceeded);
         }
         if cause == Cause::Shrink {

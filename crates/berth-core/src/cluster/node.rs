@@ -306,7 +306,8 @@ impl Node {
         let free = amount(&self.counted_free);
         let then = |instant| {
             let given: i64 = self.ended(instant).map(|end| amount(&end.counted)).sum();
-            let kept: i64 = self.kept_at(requester, instant).map(|kept| amount(&kept.counted)).sum();
+            let kept: i64 =
+                self.kept_at(requester, instant).map(|kept| amount(&kept.counted)).sum();
             free + given - kept
         };
         self.instants(requester).map(then).fold(free, i64::min)

@@ -130,8 +130,7 @@ impl Group<'_> {
         greedy.need.left_to_gpus = 0;
         let here = |leaf: &Leaf, ix| on_node(self.state, leaf, ix, &self.requester, 1) > 0;
         let rooms = self.each_node(&greedy, 1).into_iter().filter(|(_, fit)| *fit > 0);
-        let nodes: Vec<NodeIx> =
-            rooms.map(|(ix, _)| ix).filter(|ix| !here(plain, *ix)).collect();
+        let nodes: Vec<NodeIx> = rooms.map(|(ix, _)| ix).filter(|ix| !here(plain, *ix)).collect();
         let node = self.state.cluster.node(*nodes.first()?);
         let (cpu, memory) = node.kept_for_gpus(&plain.need, &self.requester);
         let asks = |asks: i64, kept: i64| if asks > 0 { kept } else { 0 };

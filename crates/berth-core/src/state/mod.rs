@@ -272,6 +272,16 @@ impl State {
         self.jobs.find(job).is_some_and(|ix| self.jobs.get(ix).waits_turn)
     }
 
+    /// The disruption budgets there are.
+    pub fn disruption_budgets(&self) -> Vec<Name> {
+        self.disruptions.keys().cloned().collect()
+    }
+
+    /// How many tasks under a budget may be stopped now; nothing where there is no such budget.
+    pub fn disruptions_allowed(&self, budget: &Name) -> Option<u32> {
+        self.disruptions_left(budget)
+    }
+
     /// The disruption budgets that a job's tasks count for.
     pub fn budgets_of(&self, job: JobId) -> &[Name] {
         self.jobs.find(job).map_or(&[], |ix| &self.jobs.get(ix).budgets)

@@ -104,7 +104,8 @@ impl Planner<'_> {
             let given = held_by_priority.below(head.priority);
             // Jobs without GPUs hold CPU and memory, which are not counted here.
             let others = |group: Option<&Leaf>| {
-                let runs = queue.running_priorities.keys().next().is_some_and(|of| *of < head.priority);
+                let runs =
+                    queue.running_priorities.keys().next().is_some_and(|of| *of < head.priority);
                 runs && group.is_none_or(|group| !group.countable(&state.cluster))
             };
             let group = state.shapes[head.shape.at()].single();

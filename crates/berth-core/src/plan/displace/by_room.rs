@@ -105,9 +105,8 @@ impl Planner<'_> {
         let order = self.order_of_queues(claim, queues);
         let gives: Vec<bool> =
             queues.iter().map(|queue| self.gives(claim.job, *queue, claim.right)).collect();
-        let gives = |of: QueueIx| {
-            queues.iter().position(|queue| *queue == of).is_some_and(|at| gives[at])
-        };
+        let gives =
+            |of: QueueIx| queues.iter().position(|queue| *queue == of).is_some_and(|at| gives[at]);
         let mut bounds: Vec<Bound> = Vec::new();
         let mut open: Vec<NodeVictim> = Vec::new();
         for at in 0..self.state().cluster.nodes.len() as u32 {
@@ -117,7 +116,9 @@ impl Planner<'_> {
             }
             let here = node_victims.on(ix, || self.victims_on(ix));
             open.clear();
-            open.extend(here.iter().filter(|of| self.is_open_to(claim, of, &order, gives)).cloned());
+            open.extend(
+                here.iter().filter(|of| self.is_open_to(claim, of, &order, gives)).cloned(),
+            );
             bounds.extend(self.bound_on(claim, ix, &mut open, &order));
         }
         bounds.sort_unstable();
@@ -150,7 +151,8 @@ impl Planner<'_> {
         }
         let name = |queue: &QueueIx| &self.state().queues.get(*queue).spec.name;
         order.sort_by(|a, b| {
-            let by_share = self.shares.ratio(self.state(), *b).cmp(self.shares.ratio(self.state(), *a));
+            let by_share =
+                self.shares.ratio(self.state(), *b).cmp(self.shares.ratio(self.state(), *a));
             by_share.then_with(|| name(a).cmp(name(b)))
         });
         order.into_iter().enumerate().map(|(at, queue)| (queue, at)).collect()
