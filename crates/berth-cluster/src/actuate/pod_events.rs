@@ -6,7 +6,7 @@
 use crate::view::PodEvent;
 use berth_kube::event::{EventRecorder, Level, NewEvent, ObjectReference};
 use berth_model::{Name, PodRef};
-use futures_util::stream::{self, StreamExt};
+use futures_util::future::join_all;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +15,9 @@ use tokio::sync::Notify;
 
 /// Events that wait; beyond these the oldest is dropped.
 const MAX_WAITING: usize = 20_000;
-/// Events that are written at once, and the time between two beginnings.
-const MAX_CONCURRENT: usize = 4;
+/// Events that are written at once: the API server and its store take many together for less than one
+/// after the other. And the time that is left to others for each.
+const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_millis(4);
 /// An event waits so long for bindings that are under way.
 const MAX_PATIENCE: Duration = Duration::from_secs(10);
@@ -100,17 +101,17 @@ impl PodEvents {
 
     /// Writes events for as long as it is polled.
     pub async fn write(self: Arc<PodEvents>, recorder: EventRecorder) {
-        let events = stream::unfold(self.clone(), |events| async move {
-            let event = events.next().await;
-            tokio::time::sleep(PAUSE).await;
-            Some((event, events))
-        });
-        let (to, recorder) = (&self, &recorder);
-        events
-            .for_each_concurrent(MAX_CONCURRENT, |event| async move {
-                to.write_one(recorder, &event).await;
-            })
-            .await;
+        loop {
+            let mut batch = vec![self.next().await];
+            let more = BATCH - batch.len();
+            {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let more = more.min(waiting.len());
+                batch.extend(waiting.drain(..more).map(|(_, event)| event));
+            }
+            join_all(batch.iter().map(|event| self.write_one(&recorder, event))).await;
+            tokio::time::sleep(PAUSE * batch.len() as u32).await;
+        }
     }
 
     /// The next event, when its time has come.

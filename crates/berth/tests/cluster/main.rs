@@ -19,6 +19,7 @@ mod jobs;
 mod kubelet;
 mod node_usage;
 mod other_schedulers;
+mod pod_events;
 mod pod_groups;
 mod pod_preferences;
 mod pods;
