@@ -20,7 +20,8 @@ pub fn shrink(lab: &Lab, world: &World, finding: &Finding) -> String {
             let Some(smaller) = without(&smallest.0, at, step) else { break };
             tries -= 1;
             let both = Both::of(lab, &smaller);
-            match both.unexplained().find(|one| one.what == finding.what).cloned() {
+            let found = both.unexplained().find(|one| one.what == finding.what).cloned();
+            match found {
                 // What was cut out is not needed; the next ones have its place now.
                 Some(found) => smallest = (smaller, Some((found, both))),
                 None => at += step,

@@ -6,6 +6,7 @@ mod chart;
 mod code;
 mod constraints;
 mod crds;
+mod day;
 mod events;
 mod failover;
 mod faults;
