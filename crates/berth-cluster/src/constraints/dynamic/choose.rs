@@ -32,17 +32,14 @@ pub fn choose(
     let mut yes: Vec<(i64, &Name)> = Vec::new();
     let mut no: BTreeSet<Name> = BTreeSet::new();
     let mut faults: BTreeMap<NodeFault, u32> = BTreeMap::new();
-    // Nodes that its own selector, affinity and tolerations rule out.
-    let mut closed: BTreeMap<NodeFault, u32> = BTreeMap::new();
     let mut is_any = false;
     for node in context.nodes.views() {
         let name = &node.spec.name;
         // What it must not be on anyhow does not help.
-        let own = constraint.and_then(|constraint| own_fault(constraint, node));
-        let counts = || own.is_none();
-        if let Some(own) = own.clone().filter(|_| !is_any) {
-            *closed.entry(own).or_default() += 1;
-        }
+        let counts = || {
+            constraint
+                .is_none_or(|rule| rule.allows(&node_constraint::NodeView::from(&*node.object)))
+        };
         if let Some(fault) = tests.iter().find_map(|test| fault(context, test, node)) {
             if !is_any && counts() {
                 *faults.entry(fault).or_default() += 1;
@@ -58,8 +55,8 @@ pub fn choose(
         yes.push((preferences.iter().map(worth).sum(), name));
     }
     if !is_any && !faults.is_empty() || yes.is_empty() && !no.is_empty() {
-        for (fault, nodes) in closed {
-            *faults.entry(fault).or_default() += nodes;
+        if let Some(constraint) = constraint {
+            add_own_faults(context, constraint, &mut faults);
         }
         return Err(Infeasible::NoNode(faults));
     }
@@ -77,16 +74,26 @@ pub fn choose(
     Ok(Some(NodeAsk { only, never: BTreeSet::new(), prefer }))
 }
 
-/// Why the pod's own node selector, affinity or tolerations rule a node out, if they do.
-fn own_fault(constraint: &NodeConstraint, node: &NodeView) -> Option<NodeFault> {
-    let view = node_constraint::NodeView::from(&*node.object);
-    if !constraint.tolerance.allows(&view) {
-        let (why, passes) = untolerated(&constraint.tolerance.untolerated(&view));
-        return Some(NodeFault::Taints { why, passes });
+/// Counts the nodes that the pod's own node selector, affinity and tolerations rule out.
+fn add_own_faults(
+    context: &PlacementContext<'_>,
+    constraint: &NodeConstraint,
+    faults: &mut BTreeMap<NodeFault, u32>,
+) {
+    let (required, tolerance) = (constraint.selection.required(), &constraint.tolerance);
+    let mut unselected = 0;
+    for node in context.nodes.views() {
+        let view = node_constraint::NodeView::from(&*node.object);
+        if !tolerance.allows(&view) {
+            let (why, passes) = untolerated(&tolerance.untolerated(&view));
+            *faults.entry(NodeFault::Taints { why, passes }).or_default() += 1;
+        } else if !required.allows(&view) {
+            unselected += 1;
+        }
     }
-    let required = constraint.selection.required();
-    let asks = || NodeFault::Selection { asks: required.text() };
-    (!required.allows(&view)).then(asks)
+    if unselected > 0 {
+        faults.insert(NodeFault::Selection { asks: required.text() }, unselected);
+    }
 }
 
 /// What is wrong with a node, if anything is.
