@@ -177,12 +177,18 @@ impl ClusterState {
         self.order(ApiOrder::WritePodEvent(PodEvent { pod, level, reason, note, key }));
     }
 
-    /// Says on a pod why it waits, if it does not say so already.
+    /// Says on a pod why it is no job yet, and in an event, if it does not say so already.
     pub fn report_reason(&mut self, uid: &Uid, why: &str) {
+        let new = self.pods.get(uid).filter(|pod| pod.reported_reason != why);
+        if let Some(pod) = new.map(|pod| pod.view.at.clone()) {
+            let (key, note) = (why.to_owned(), why.to_owned());
+            let (level, reason) = (Level::Warning, "FailedScheduling");
+            self.order(ApiOrder::WritePodEvent(PodEvent { pod, level, reason, note, key }));
+        }
         self.report(uid, UNSCHEDULABLE, why);
     }
 
-    /// The same under another reason than that it cannot be scheduled.
+    /// Says on a pod why it waits, under a reason of one word, if it does not say so already.
     pub(super) fn report(&mut self, uid: &Uid, reason: &'static str, why: &str) {
         let Some(pod) = self.pods.get_mut(uid).filter(|pod| pod.reported_reason != why) else {
             return;

@@ -80,6 +80,10 @@ impl ClusterState {
     /// Pods of a job that are gone and were not made anew.
     fn incomplete_job(&self, job: JobId) -> Option<Reason> {
         let tasks = self.jobs.get(&job).filter(|tasks| !tasks.is_whole())?;
+        // Its pods come when it has its place.
+        if self.is_held_by_us(&tasks.gang) {
+            return None;
+        }
         let there =
             tasks.pods.iter().zip(&tasks.done).filter(|(pod, done)| **done || pod.is_some());
         let (pods, needed) = (there.count() as u32, tasks.pods.len() as u32);

@@ -1,6 +1,7 @@
 //! The job of a preempted pod outside of any gang lives on: its controller creates a replacement,
 //! which continues the job with its number, its age and its cost.
 
+use super::orders::UNSCHEDULABLE;
 use super::{ClusterState, Pod, Stage, Tasks, Uid};
 use crate::view::NodeViews;
 use crate::view::{GangKey, PodResources, PodView, SchedulingRequest};
@@ -101,8 +102,10 @@ impl ClusterState {
             Some([Some(only)]) => self.pods.get(only),
             _ => None,
         };
-        let made_by = only.and_then(successor_of).map(|(owner, like)| {
-            MadeBy { owner: owner.to_string(), like, awaited: false }
+        let made_by = only.and_then(successor_of).map(|(owner, like)| MadeBy {
+            owner: owner.to_string(),
+            like,
+            awaited: false,
         });
         if turn.core.jobs.get(&job).is_some_and(|live| live.detail.made_by != made_by) {
             turn.amend_detail(job, |detail| detail.made_by = made_by);
@@ -198,7 +201,7 @@ impl ClusterState {
         {
             (predecessor.replacement, predecessor.since) = (Some(key.clone()), Some(turn.at));
         }
-        self.report_reason(uid, "it comes in the place of a pod that has yet to end");
+        self.report(uid, UNSCHEDULABLE, "it comes in the place of a pod that has yet to end");
     }
 
     fn take_over(&mut self, turn: &mut Turn<'_>, key: &GangKey, job: JobId) {
