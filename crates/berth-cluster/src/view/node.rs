@@ -26,6 +26,17 @@ pub enum Asks {
     Named,
 }
 
+impl Asks {
+    /// Of several that a node does not meet, the one with the smallest is told.
+    pub const fn rank(&self) -> u8 {
+        match self {
+            Asks::Tolerations(_) => 0,
+            Asks::Selection => 1,
+            Asks::Named => 2,
+        }
+    }
+}
+
 impl NodePredicate {
     /// Why it does not allow a node, and whether that may pass by itself.
     pub fn fault(&self, node: &NodeView) -> (String, bool) {

@@ -27,27 +27,27 @@ impl Nodes {
         Suits { nodes, ruled_out: causes.into_iter().map(cause).collect() }
     }
 
-    /// The first of the labels that a node misses, in words, and whether that may pass.
+    /// The first that a group asks for and a node lacks, in words, and whether that may pass: taints
+    /// first, as kube-scheduler has it.
     fn fault(&self, group: &GroupSpec, name: &Name, view: &NodeView) -> Option<(String, bool)> {
         let reported = self.nodes.get(name).and_then(|node| node.reported.as_ref());
-        let mut missing = None;
+        let mut first: Option<(u8, (String, bool))> = None;
         for (key, value) in &group.labels.need {
-            let rule = self.predicates.rule(key).filter(|_| value.as_str() == YES);
-            match rule {
-                Some(rule) if (rule.allows)(view) => {}
-                Some(rule) => return Some(rule.fault(view)),
-                None => {
-                    let has = reported.is_some_and(|spec| spec.labels.get(key) == Some(value));
-                    if !has && missing.is_none() {
-                        missing = Some(match value.as_str() == YES {
-                            true => (format!("without {key}"), false),
-                            false => (format!("without the label {key}={value}"), false),
-                        });
-                    }
+            let is_yes = value.as_str() == YES;
+            let fault = match self.predicates.rule(key).filter(|_| is_yes) {
+                Some(rule) if (rule.allows)(view) => continue,
+                Some(rule) => (rule.asks.rank(), rule.fault(view)),
+                None if reported.is_some_and(|spec| spec.labels.get(key) == Some(value)) => {
+                    continue;
                 }
+                None if is_yes => (u8::MAX, (format!("without {key}"), false)),
+                None => (u8::MAX, (format!("without the label {key}={value}"), false)),
+            };
+            if first.as_ref().is_none_or(|(rank, _)| fault.0 < *rank) {
+                first = Some(fault);
             }
         }
-        missing
+        first.map(|(_, fault)| fault)
     }
 
     /// How much a node has of a resource in all, whatever pods of others take of it.
