@@ -51,6 +51,8 @@ pub(crate) struct Planner<'a> {
     pub node_victims: NodeVictims,
     /// Claims numbered in this plan so far.
     pub claims: u64,
+    /// Victims are sought among those within their disruption budgets.
+    pub spares_budgets: bool,
 }
 
 impl State {
@@ -94,6 +96,7 @@ impl<'a> Planner<'a> {
             victims: BTreeMap::new(),
             node_victims: NodeVictims::default(),
             claims,
+            spares_budgets: false,
         }
     }
 }

@@ -26,6 +26,14 @@ const MAX_TASKS: u32 = 256;
 /// What is known of a node before its victims are looked at closely: no set there costs less.
 type Bound = (Order, usize, NodeIx);
 
+/// What came of making room for one task more.
+enum MadeRoom {
+    /// The whole job fits, on these places.
+    Enough(Vec<Spot>),
+    Some,
+    None,
+}
+
 /// Whether something else than GPUs may bind the tasks of a group.
 pub(super) fn is_bound(leaf: &Leaf) -> bool {
     leaf.need.ask == GpuAsk::None
@@ -55,24 +63,23 @@ impl Planner<'_> {
         for _ in 0..rounds {
             let is_last = claim.leaf.min == claim.at_once();
             match self.make_room(&claim, queues, &mut freed, is_last) {
-                Some(Some(spots)) => return Some((freed, spots)),
-                Some(None) => {}
-                None => break,
+                MadeRoom::Enough(spots) => return Some((freed, spots)),
+                MadeRoom::Some => {}
+                MadeRoom::None => break,
             }
         }
         self.draft.roll_back(mark);
         None
     }
 
-    /// Makes room for one task more, or for all that go to one node: the places of the whole job
-    /// where it fits then, nothing where more room is needed. `None` where none can be made.
+    /// Makes room for one task more, or for all that go to one node.
     fn make_room(
         &mut self,
         claim: &Claim<'_>,
         queues: &[QueueIx],
         freed: &mut Vec<Unit>,
         is_last: bool,
-    ) -> Option<Option<Vec<Spot>>> {
+    ) -> MadeRoom {
         for candidate in self.cheapest_sets(claim, queues) {
             let (mark, before) = (self.draft.mark(), freed.len());
             let room = self.capacity_on(claim, candidate.node);
@@ -86,16 +93,16 @@ impl Planner<'_> {
             });
             if taken {
                 if let Some(spots) = self.fits_claim(claim.job, claim.requester) {
-                    return Some(Some(spots));
+                    return MadeRoom::Enough(spots);
                 }
                 if !is_last && self.capacity_on(claim, candidate.node) > room {
-                    return Some(None);
+                    return MadeRoom::Some;
                 }
             }
             self.draft.roll_back(mark);
             freed.truncate(before);
         }
-        None
+        MadeRoom::None
     }
 
     /// The cheapest set of victims of each node that may be among the cheapest of all, in order.
@@ -149,11 +156,11 @@ impl Planner<'_> {
         if matches!(claim.right, Right::Class | Right::Across) {
             return order.into_iter().map(|queue| (queue, 0)).collect();
         }
-        let name = |queue: &QueueIx| &self.state().queues.get(*queue).spec.name;
+        let name = |queue: QueueIx| &self.state().queues.get(queue).spec.name;
         order.sort_by(|a, b| {
             let by_share =
                 self.shares.ratio(self.state(), *b).cmp(self.shares.ratio(self.state(), *a));
-            by_share.then_with(|| name(a).cmp(name(b)))
+            by_share.then_with(|| name(*a).cmp(name(*b)))
         });
         order.into_iter().enumerate().map(|(at, queue)| (queue, at)).collect()
     }

@@ -88,7 +88,7 @@ impl NodeSets<'_, '_, '_> {
         // Of the last one's kind another may do better.
         let kind = |victim: &NodeVictim| (self.is_protected(victim), self.rank(victim));
         let last = kind(open[enough.checked_sub(1)?]);
-        while let Some(victim) = open.get(enough).filter(|victim| kind(victim) == last) {
+        while let Some(victim) = open.get(enough).filter(|victim| kind(**victim) == last) {
             self.remove(&mut node, &victim.unit);
             enough += 1;
         }

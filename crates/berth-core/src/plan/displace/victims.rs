@@ -45,6 +45,15 @@ impl Planner<'_> {
             return Some(found);
         }
         self.draft.roll_back(mark);
+        if !self.state().disruptions.is_empty() {
+            self.spares_budgets = true;
+            let found = self.find_in_order(job, right, queues, requester);
+            self.spares_budgets = false;
+            if found.is_some() {
+                return found;
+            }
+            self.draft.roll_back(mark);
+        }
         let found = self.find_in_order(job, right, queues, requester);
         if found.is_some() || !bound || at_once {
             return found;
