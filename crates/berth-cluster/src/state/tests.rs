@@ -1,6 +1,8 @@
 //! The state without a cluster: observations go in, and orders come out.
 
 mod reasons;
+mod budgets;
+mod turns;
 mod week;
 
 use super::observation::Observation;

@@ -25,7 +25,8 @@ impl Node {
 
     /// Whether CPU, memory, room for one more task or anything counted is short for one task.
     pub fn is_short_of(&self, need: &Need, requester: &Requester) -> bool {
-        let (cpu, memory) = self.spare_for(need, requester);
+        let asks = need.cpu > 0 || need.memory > 0;
+        let (cpu, memory) = if asks { self.spare_for(need, requester) } else { (0, 0) };
         let lacks = |asks: i64, spare: i64| asks > 0 && spare < asks;
         lacks(need.cpu, cpu) || lacks(need.memory, memory) || !self.takes_one(need, requester)
     }
@@ -102,7 +103,8 @@ impl Node {
         if most == 0 || !self.admits(requester) {
             return 0;
         }
-        let (cpu, memory) = self.spare_for(need, requester);
+        let asks = need.cpu > 0 || need.memory > 0;
+        let (cpu, memory) = if asks { self.spare_for(need, requester) } else { (0, 0) };
         let mut most = i64::from(most).min(self.most_by_count(need, requester));
         if need.cpu > 0 {
             most = most.min(cpu / need.cpu);

@@ -212,7 +212,15 @@ impl Node {
     /// what is left whenever a promised job begins, with what ends before that given back.
     pub fn spare(&self, requester: &Requester) -> (i64, i64) {
         let (mut cpu, mut memory) = (self.cpu_free, self.memory_free);
+        if self.spec.cpu.is_none() && self.spec.memory.is_none() {
+            return (cpu, memory);
+        }
+        // Promises are in the order of their times, and many of them begin together.
+        let mut last = None;
         for instant in self.instants(requester) {
+            if last.replace(instant) == Some(instant) {
+                continue;
+            }
             let (mut cpu_then, mut memory_then) = (self.cpu_free, self.memory_free);
             for end in self.ended(instant) {
                 cpu_then += end.cpu;

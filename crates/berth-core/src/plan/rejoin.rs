@@ -5,6 +5,7 @@
 use crate::cluster::domain::{Level, WHOLE};
 use crate::ix::{DomainIx, JobIx};
 use crate::jobs::Standing;
+use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
 use crate::shape::Shape;
 use crate::shape::tree::Tree;
@@ -54,15 +55,11 @@ impl Planner<'_> {
         shape: &Shape,
         tree: &Tree,
         home: DomainIx,
-        spots: &mut Vec<crate::plan::fit::spot::Spot>,
+        spots: &mut Vec<Spot>,
     ) -> bool {
-        let missing = |planner: &Self| {
-            let state = planner.state();
-            state.missing_in(state.jobs.get(ix), shape, tree)
-        };
         match tree {
             Tree::Leaf(at) => {
-                while missing(self) > 0 {
+                while self.misses(ix, shape, tree) {
                     let Some(more) = self.fit_missing(ix, *at, home) else { return false };
                     spots.extend(more);
                 }
@@ -72,28 +69,28 @@ impl Planner<'_> {
             Tree::Group { together, .. }
                 if matches!(together.required, Some(Level::Node | Level::Nvlink)) =>
             {
-                missing(self) == 0
+                !self.misses(ix, shape, tree)
             }
             Tree::Group { children, together, .. } => {
                 let home = self.home_of(ix, shape, tree, together.required, home);
                 for child in children {
                     // A group of which nothing runs is one that the gang can do without.
-                    if missing(self) == 0 || self.none_live(ix, shape, child) {
-                        continue;
+                    if self.misses(ix, shape, tree) && !self.none_live(ix, shape, child) {
+                        self.take_back(ix, shape, child, home, spots);
                     }
-                    self.take_back(ix, shape, child, home, spots);
                 }
-                missing(self) == 0
+                !self.misses(ix, shape, tree)
             }
         }
     }
 
-    fn fit_missing(
-        &mut self,
-        ix: JobIx,
-        leaf: usize,
-        home: DomainIx,
-    ) -> Option<Vec<crate::plan::fit::spot::Spot>> {
+    /// Whether a group is below its minimum.
+    fn misses(&self, ix: JobIx, shape: &Shape, tree: &Tree) -> bool {
+        let state = self.state();
+        state.missing_in(state.jobs.get(ix), shape, tree) > 0
+    }
+
+    fn fit_missing(&mut self, ix: JobIx, leaf: usize, home: DomainIx) -> Option<Vec<Spot>> {
         if !self.may_hold(ix, &self.amounts_of_one(ix, leaf)) {
             return None;
         }

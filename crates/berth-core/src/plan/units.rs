@@ -45,6 +45,13 @@ pub(crate) struct NodeVictim {
     pub(super) open: bool,
 }
 
+impl NodeVictim {
+    /// Its class; what a gang has to spare is below all of them.
+    pub(super) fn class(&self) -> i32 {
+        if self.unit.surplus { i32::MIN } else { self.priority }
+    }
+}
+
 /// Victims by node, made when first needed and reused until the node changes.
 #[derive(Debug, Default)]
 pub(crate) struct NodeVictims {

@@ -120,6 +120,36 @@ fn pods_of_no_gang_that_their_job_makes_anew_are_the_same_jobs_again() {
 }
 
 #[test]
+fn a_pod_whose_budget_is_used_up_stays_while_another_may_go() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b"]);
+    cluster.apply(URGENT);
+    cluster.apply(
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: better}, value: 5}",
+    );
+    cluster.apply(
+        "apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: kept}
+spec: {minAvailable: 1, selector: {matchLabels: {app: kept}}}
+",
+    );
+    let _berth = berth(&cluster);
+    let runs = "  annotations: {testbed.berth.dev/runs: 1h}";
+    let kept = pod("kept", 8, &format!("  labels: {{app: kept}}\n{runs}"), "");
+    let other = pod("other", 8, runs, "  priorityClassName: better");
+    cluster.apply(&format!("{kept}{other}"));
+    until("both are bound", || {
+        ["kept", "other"].iter().all(|pod| node_of(&cluster, pod).is_some())
+    });
+    cluster.apply(&urgent("high"));
+    until("the high one is bound", || node_of(&cluster, "high").is_some());
+    let kept = cluster.get(&["pod", "kept"]);
+    assert!(kept["metadata"]["deletionTimestamp"].is_null(), "its budget holds: {kept}");
+    assert!(cluster.find(&["pod", "other"]).is_none(), "the better one has given way");
+}
+
+#[test]
 fn a_pod_that_is_made_before_the_one_in_its_place_has_ended_is_the_same_job_too() {
     let (cluster, berth) = scene();
     cluster.apply(&replica("low", "5s", ""));

@@ -24,7 +24,8 @@ impl Planner<'_> {
         units
     }
 
-    /// What could be taken on a node by some right or other, the least loss first.
+    /// What could be taken on a node by some right or other: the lowest class first, in it the least
+    /// loss.
     pub(super) fn victims_on(&self, ix: NodeIx) -> Vec<NodeVictim> {
         let state = self.state();
         let mut found: Vec<(JobId, NodeVictim)> = Vec::new();
@@ -54,7 +55,10 @@ impl Planner<'_> {
             found.push((victim.id, node_victim));
         }
         found.sort_by(|(a, one), (b, other)| {
-            (one.loss, a, &one.unit.tasks).cmp(&(other.loss, b, &other.unit.tasks))
+            let key = |victim: &NodeVictim| (victim.class(), victim.loss);
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| (a, &one.unit.tasks).cmp(&(b, &other.unit.tasks)))
         });
         found.into_iter().map(|(_, node_victim)| node_victim).collect()
     }
