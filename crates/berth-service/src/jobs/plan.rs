@@ -32,19 +32,19 @@ pub async fn plan(
     remarks.warnings.extend(moved);
     let state = service.engine.core().state.clone();
     let budget = budget_left::of(&state, caller, &request.queue);
-    let declared = service.host.has_declared_gpus();
+    let service = service.clone();
     let tried =
-        tokio::task::spawn_blocking(move || try_out(state, &request, remarks, declared, budget))
+        tokio::task::spawn_blocking(move || try_out(&service, state, &request, remarks, budget))
             .await;
     tried.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the plan could not be made")))
 }
 
 /// Submits it to a copy of the state, and looks what happens there.
 fn try_out(
+    service: &Service,
     mut state: Core,
     request: &JobRequest,
     remarks: Remarks,
-    declared: bool,
     budget: Option<BudgetLeft>,
 ) -> Result<wire::Plan, Fault> {
     let spec = request.spec(TRIED, clock::now().max(state.now()));
@@ -70,6 +70,7 @@ fn try_out(
             });
         }
     }
+    let declared = service.host.has_declared_gpus();
     let one = first(&spec);
     let starts_now = !places.is_empty();
     let blockers = match starts_now {
