@@ -99,7 +99,10 @@ impl ClusterState {
             return;
         }
         let Rejoining { kept, .. } = &mut self.rejoining;
-        kept.retain(|job, _| self.jobs.get(job).is_some_and(|tasks| !tasks.is_whole()));
+        kept.retain(|job, _| {
+            let runs = turn.core.jobs.get(job).is_some_and(|live| !live.leases.is_empty());
+            runs && self.jobs.get(job).is_some_and(|tasks| !tasks.is_whole())
+        });
         let late = kept.iter().filter(|(_, since)| turn.at >= **since + KEPT_FOR);
         let late: Vec<JobId> = late.map(|(job, _)| *job).collect();
         for job in late {

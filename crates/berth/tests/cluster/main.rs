@@ -29,6 +29,7 @@ mod protobuf;
 mod queue_sources;
 mod rbac;
 mod record;
+mod rejoin;
 mod resource_claims;
 mod signals;
 mod support;

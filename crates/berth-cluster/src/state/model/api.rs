@@ -99,10 +99,6 @@ impl Api {
         self.pods.values().filter(|pod| pod.slot == slot).max_by_key(|pod| pod.made)
     }
 
-    pub fn was_made(&self, slot: usize) -> bool {
-        self.last(slot).is_some()
-    }
-
     pub fn make_pod(&mut self, slot: usize) {
         let Some(spec) = self.world.pods.get(slot).copied() else { return };
         self.made += 1;
