@@ -21,7 +21,7 @@ pub(crate) struct Claim<'a> {
 
 impl Claim<'_> {
     /// Whether the class alone decides who gives: then no victim brings another out of reach.
-    fn owed_by_class(&self) -> bool {
+    pub(super) fn owed_by_class(&self) -> bool {
         matches!(self.right, Right::Class | Right::Across)
     }
 

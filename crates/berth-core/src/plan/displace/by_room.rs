@@ -186,7 +186,7 @@ impl Planner<'_> {
             && self.may_be_taken(claim, victim, gives)
             && self.state().jobs.get(unit.job).live() > 0
             && (!unit.surplus || self.is_live(unit.job, unit.tasks[0]))
-            && self.eligible(claim.job, unit, claim.right)
+            && (claim.owed_by_class() || self.eligible(claim.job, unit, claim.right))
     }
 
     /// What the cheapest set on a node costs at the least, by CPU, memory and whole GPUs alone;

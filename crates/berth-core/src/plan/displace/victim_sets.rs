@@ -201,15 +201,20 @@ impl NodeSets<'_, '_, '_> {
 
     fn remove(&self, node: &mut Node, unit: &Unit) {
         self.each_lease(unit, |task, slices, held| {
-            let held = held.bound(&node.spec);
-            node.give(task, slices, held);
+            // What a gang has to spare may be gone already when the whole of it goes.
+            if node.tasks.contains(&task) {
+                let held = held.bound(&node.spec);
+                node.give(task, slices, held);
+            }
         });
     }
 
     fn restore(&self, node: &mut Node, unit: &Unit) {
         self.each_lease(unit, |task, slices, held| {
-            let held = held.bound(&node.spec);
-            node.take(task, slices, held);
+            if !node.tasks.contains(&task) {
+                let held = held.bound(&node.spec);
+                node.take(task, slices, held);
+            }
         });
     }
 

@@ -114,7 +114,7 @@ fn promises_are_kept_whatever_starts_beside_them() {
                     let lease = LeaseId { job: JobId::new(job), task: 0, attempt: 0 };
                     let event = Event::LeaseEnded { lease, outcome: LeaseOutcome::Done };
                     let seq = state.seq() + 1;
-                    state.apply(&Stamped { seq, at, event }).expect("it runs");
+                    drop(state.apply(&Stamped { seq, at, event }).expect("it runs"));
                 }
                 settle(&mut state, &mut ends);
             }
@@ -127,7 +127,7 @@ fn promises_are_kept_whatever_starts_beside_them() {
             (spec.time_limit, spec.submitted) = (Some(limit), when);
             let event = Event::JobSubmitted { spec: Box::new(spec) };
             let seq = state.seq() + 1;
-            state.apply(&Stamped { seq, at: when, event }).expect("it makes sense");
+            drop(state.apply(&Stamped { seq, at: when, event }).expect("it makes sense"));
             settle(&mut state, &mut ends);
         }
     }
