@@ -4,6 +4,7 @@
 mod backfill;
 mod budgets;
 mod gpu_reserve;
+mod rejoin;
 mod turns;
 mod victims;
 
