@@ -169,12 +169,12 @@ mod tests {
         assert_eq!(events.next().await.pod.name, "1");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_event_waits_while_bindings_are_under_way() {
         let events = PodEvents::new(true);
         events.set_under_way(3);
         events.put(event("a"));
-        let next = tokio::time::timeout(Duration::from_secs(1), events.next());
+        let next = tokio::time::timeout(Duration::from_millis(200), events.next());
         assert!(next.await.is_err(), "it is not in the way of the bindings");
         events.put(event("b"));
         events.set_under_way(0);

@@ -35,7 +35,6 @@ pub mod time_limits;
 pub mod topology;
 
 pub use act::Explanation;
-pub use explain::IncompleteGang;
 pub use initial::InitialObjects;
 use managed::ManagedPods;
 use pod_orders::PodOrder;

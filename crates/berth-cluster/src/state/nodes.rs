@@ -5,8 +5,6 @@ mod cordons;
 mod kinds;
 mod room;
 
-pub use room::Suits;
-
 use crate::constraints::devices::{Offer, Pieces};
 use crate::constraints::hypernodes::Places;
 use crate::constraints::predicates::{NodePredicates, PredicateRefs};
