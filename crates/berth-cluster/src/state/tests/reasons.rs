@@ -22,6 +22,14 @@ impl World {
         self.reader.node(&serde_json::from_value(object).unwrap())
     }
 
+    /// A pod without GPUs.
+    fn light(&self, name: &str, change: impl FnOnce(&mut Value)) -> PodView {
+        self.pod(name, "berth", 0, |pod| {
+            pod["spec"]["containers"][0]["resources"] = json!({});
+            change(pod);
+        })
+    }
+
     fn put_node(&mut self, node: NodeView) -> Vec<ApiOrder> {
         self.observe(Observation::Nodes(WatchUpdate::Changes(vec![Change::Applied(node)])))
     }
@@ -186,9 +194,9 @@ fn a_pod_that_tolerates_the_cordon_is_bound_to_a_cordoned_node_and_others_are_no
     };
     let node = world.node_as("a", cordoned);
     world.put_node(node);
-    let plain = world.plain("plain", 0);
+    let plain = world.light("plain", |_| {});
     assert_eq!(binds(&world.put([plain])), []);
-    let daemon = world.pod("daemon", "berth", 0, |pod| {
+    let daemon = world.light("daemon", |pod| {
         pod["spec"]["tolerations"] = json!([{
             "key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule",
         }]);
@@ -205,7 +213,7 @@ fn a_pod_that_tolerates_the_cordon_is_bound_to_a_cordoned_node_and_others_are_no
     // Also where the control plane has not added its taint yet.
     let node = world.node_as("a", |node| node["spec"]["unschedulable"] = json!(true));
     world.put_node(node);
-    let other = world.plain("other", 0);
+    let other = world.light("other", |_| {});
     assert_eq!(binds(&world.put([other])), []);
 }
 
@@ -221,7 +229,7 @@ fn a_node_selector_that_no_node_meets_is_told_in_its_own_words() {
         node["spec"]["taints"] = json!([{ "key": "team", "value": "b", "effect": "NoSchedule" }]);
     });
     world.put_node(tainted);
-    let old = world.pod("old", "berth", 0, |pod| {
+    let old = world.light("old", |pod| {
         pod["spec"]["affinity"] = json!({ "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
                 { "matchExpressions": [{ "key": "gen", "operator": "Lt", "values": ["10"] }] },
@@ -242,7 +250,7 @@ fn a_node_selector_that_no_node_meets_is_told_in_its_own_words() {
 #[test]
 fn a_node_selector_is_not_told_as_a_rule_about_other_pods() {
     let mut world = World::new(&["a", "b"]);
-    let picky = world.pod("picky", "berth", 0, |pod| {
+    let picky = world.light("picky", |pod| {
         pod["metadata"]["labels"] = json!({ "app": "web" });
         pod["spec"]["nodeSelector"] = json!({ "disk": "ssd" });
         pod["spec"]["topologySpreadConstraints"] = json!([{
@@ -263,12 +271,13 @@ fn a_port_that_a_pod_of_another_scheduler_has_is_told_and_waiting_helps() {
     let mut world = World::new(&["a"]);
     let ports = json!([{ "containerPort": 80, "hostPort": 8080 }]);
     let other = world.pod("other", "default-scheduler", 0, |pod| {
+        pod["spec"]["containers"][0]["resources"] = json!({});
         pod["spec"]["nodeName"] = json!("a");
         pod["spec"]["containers"][0]["ports"] = ports.clone();
         pod["status"]["phase"] = json!("Running");
     });
     world.put([other]);
-    let ours = world.pod("ours", "berth", 0, |pod| {
+    let ours = world.light("ours", |pod| {
         pod["spec"]["containers"][0]["ports"] = ports.clone();
     });
     world.put([ours]);
@@ -291,7 +300,7 @@ fn gpus_and_cores_that_pods_of_other_schedulers_have_are_told_as_theirs() {
     world.put([other]);
     let (gpus, cores) = (
         world.plain("gpus", 2),
-        world.pod("cores", "berth", 0, |pod| {
+        world.light("cores", |pod| {
             pod["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "4" } });
         }),
     );
