@@ -8,6 +8,9 @@ use crate::plan::units::{NodeVictim, Unit};
 use berth_model::{JobId, Share, Time};
 use std::cmp::Reverse;
 
+/// A minute of one GPU: sets that lose the same but for less than that lose the same.
+const STEP_OF_LOSS: i128 = 60_000 * 1_000;
+
 /// Victims of which every set is looked at.
 const MAX_IN_ALL_SETS: usize = 6;
 
@@ -37,6 +40,7 @@ pub(super) struct Cost {
     violations: u32,
     /// The last of them in the order of victims.
     last: Order,
+    /// The work that is lost, in steps.
     loss: i128,
     jobs: usize,
     /// The newest first: since when the oldest runs.
@@ -186,7 +190,7 @@ impl NodeSets<'_, '_, '_> {
         Cost {
             violations: self.planner.budget_violations(&units),
             last: set.iter().map(|victim| self.rank(victim)).max().unwrap_or(first),
-            loss: set.iter().map(|victim| victim.loss).sum(),
+            loss: set.iter().map(|victim| victim.loss).sum::<i128>() / STEP_OF_LOSS,
             jobs: set.len(),
             oldest: oldest.unwrap_or(Reverse(Time(0))),
             ids,

@@ -12,6 +12,7 @@ mod victims;
 #[cfg(test)]
 mod tests;
 
+pub use fits::fits;
 pub use history::Step;
 pub use scene::{Pod, Scene};
 pub use victims::Outcome;
