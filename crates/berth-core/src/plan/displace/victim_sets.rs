@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 const STEP_OF_LOSS: i128 = 60_000 * 1_000;
 
 /// Victims of which every set is looked at.
-const MAX_IN_ALL_SETS: usize = 6;
+const MAX_IN_ALL_SETS: usize = 8;
 
 /// Where a victim stands in the order in which they are taken: surplus first, then the queue that
 /// gives first, in it the lowest class.
@@ -75,28 +75,22 @@ pub(super) struct NodeSets<'p, 's, 'c> {
 impl NodeSets<'_, '_, '_> {
     /// The cheapest set that makes room, of those that are looked at: none in it is needless.
     pub(super) fn cheapest(&self, open: &[&NodeVictim]) -> Option<Candidate> {
-        let mut open = open.to_vec();
-        // As they are taken; what a disruption budget protects comes last.
-        open.sort_by_cached_key(|victim| {
-            let id = self.planner.state().jobs.get(victim.unit.job).id;
-            let newest = self.planner.newest_first(&victim.unit);
-            let tasks = victim.unit.tasks.clone();
-            (self.is_protected(victim), self.rank(victim), victim.loss, newest, id, tasks)
-        });
+        let mut open = self.in_order(open);
         let mut node = self.planner.state().cluster.node(self.node).clone();
         let mut enough = 0;
         while !self.has_room(&node) {
-            self.remove(&mut node, &open.get(enough)?.unit);
+            self.remove(&mut node, &open.get(enough)?.1.unit);
             enough += 1;
         }
         // Of the last one's kind another may do better.
-        let kind = |victim: &NodeVictim| (self.is_protected(victim), self.rank(victim));
-        let last = kind(open[enough.checked_sub(1)?]);
-        while let Some(victim) = open.get(enough).filter(|victim| kind(**victim) == last) {
-            self.remove(&mut node, &victim.unit);
+        let kind = |(is_beyond, victim): &(bool, &NodeVictim)| (*is_beyond, self.rank(victim));
+        let last = kind(&open[enough.checked_sub(1)?]);
+        while let Some(next) = open.get(enough).filter(|next| kind(next) == last) {
+            self.remove(&mut node, &next.1.unit);
             enough += 1;
         }
         open.truncate(enough);
+        let open: Vec<&NodeVictim> = open.into_iter().map(|(_, victim)| victim).collect();
         let mut sets: Vec<Vec<&NodeVictim>> = Vec::new();
         // Given back: the dearest first, or those first that hold the least.
         let dearest: Vec<usize> = (0..open.len()).rev().collect();
@@ -111,12 +105,33 @@ impl NodeSets<'_, '_, '_> {
         Some(Candidate { cost, node: self.node, units })
     }
 
-    fn rank(&self, victim: &NodeVictim) -> Order {
-        Order::of(victim, self.order)
+    /// As they are taken, and whether each is beyond its budgets when those before it are taken:
+    /// these come last.
+    fn in_order<'v>(&self, open: &[&'v NodeVictim]) -> Vec<(bool, &'v NodeVictim)> {
+        let mut open = open.to_vec();
+        open.sort_by_cached_key(|victim| {
+            let id = self.planner.state().jobs.get(victim.unit.job).id;
+            let newest = self.planner.newest_first(&victim.unit);
+            (self.rank(victim), victim.loss, newest, id, victim.unit.tasks.clone())
+        });
+        if self.planner.state().disruptions.is_empty() {
+            return open.into_iter().map(|victim| (false, victim)).collect();
+        }
+        let (mut within, mut beyond): (Vec<&NodeVictim>, Vec<&NodeVictim>) = Default::default();
+        for victim in open {
+            let with: Vec<&Unit> =
+                within.iter().map(|known| &known.unit).chain([&victim.unit]).collect();
+            match self.planner.budget_violations(&with) {
+                0 => within.push(victim),
+                _ => beyond.push(victim),
+            }
+        }
+        let within = within.into_iter().map(|victim| (false, victim));
+        within.chain(beyond.into_iter().map(|victim| (true, victim))).collect()
     }
 
-    fn is_protected(&self, victim: &NodeVictim) -> bool {
-        self.planner.exceeds_budget(&victim.unit)
+    fn rank(&self, victim: &NodeVictim) -> Order {
+        Order::of(victim, self.order)
     }
 
     /// What a victim holds on the node, as the largest part of what one task asks for.
