@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked of a node.
 pub enum Test<'a> {
-    /// It has the label, with one of these values.
-    In(&'a Text, BTreeSet<Text>),
+    /// It has the label, with one of these values; otherwise that is wrong with it.
+    In(&'a Text, BTreeSet<Text>, NodeFault),
     /// It has none of these values.
-    NotIn(&'a Text, BTreeSet<Text>),
+    NotIn(&'a Text, BTreeSet<Text>, NodeFault),
     Has(&'a Text),
     Volume(Place<'a>),
     /// It is none of these.
@@ -98,15 +98,21 @@ fn add_own_faults(
 
 /// What is wrong with a node, if anything is.
 fn fault(context: &PlacementContext<'_>, test: &Test<'_>, node: &NodeView) -> Option<NodeFault> {
-    let passes = match test {
-        Test::In(key, values) => label(node, key).is_some_and(|value| values.contains(value)),
-        Test::NotIn(key, values) => !label(node, key).is_some_and(|value| values.contains(value)),
-        Test::Has(key) => label(node, key).is_some(),
+    let no_label = |key: &Text| NodeFault::NoLabel { key: key.clone() };
+    match test {
+        Test::In(key, values, fault) => match label(node, key) {
+            None => Some(no_label(key)),
+            Some(value) => (!values.contains(value)).then(|| fault.clone()),
+        },
+        Test::NotIn(key, values, fault) => {
+            let is_there = label(node, key).is_some_and(|value| values.contains(value));
+            is_there.then(|| fault.clone())
+        }
+        Test::Has(key) => label(node, key).is_none().then(|| no_label(key)),
         Test::Volume(place) => {
             let node = node_constraint::NodeView::from(&*node.object);
-            return context.volumes.fault(place, &node);
+            context.volumes.fault(place, &node)
         }
-        Test::Unbarred(barred) => return barred.get(&node.spec.name).cloned(),
-    };
-    (!passes).then_some(NodeFault::Place)
+        Test::Unbarred(barred) => barred.get(&node.spec.name).cloned(),
+    }
 }
