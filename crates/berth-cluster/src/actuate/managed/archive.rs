@@ -7,14 +7,15 @@
 use berth_model::{JobId, LeaseId, Time};
 use berth_service::{BlobBook, home};
 use berth_store::Store;
-use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWriteExt;
 
 /// The folder of logs in the bucket.
@@ -30,8 +31,60 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// No line about a file is longer, whatever is in the bucket.
 const MAX_LINE: u64 = 4_096;
 
+/// Whole logs, once it is known where they are kept.
 #[derive(Default)]
-pub struct Archive(OnceLock<Arc<BlobBook>>);
+pub struct Archive(OnceLock<Arc<dyn Shelf>>);
+
+/// What a shelf answers; the error is its text.
+type Answer<'a, T> = BoxFuture<'a, Result<T, String>>;
+
+/// Where replicas keep files under names.
+pub trait Shelf: Send + Sync {
+    fn put<'a>(&'a self, name: &'a str, bytes: u64, file: &'a Path) -> Answer<'a, ()>;
+
+    /// Writes what has that name into a file. Returns whether there is any.
+    fn get<'a>(&'a self, name: &'a str, file: &'a Path) -> Answer<'a, bool>;
+
+    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()>;
+
+    /// What is in a folder, and since when.
+    fn list<'a>(&'a self, folder: &'a str) -> Answer<'a, Vec<(String, SystemTime)>>;
+}
+
+/// The bucket of a server.
+struct Bucket(Arc<BlobBook>);
+
+impl Shelf for Bucket {
+    fn put<'a>(&'a self, name: &'a str, bytes: u64, file: &'a Path) -> Answer<'a, ()> {
+        let put = async move { self.0.blobs.put_named(name, bytes, file).await };
+        put.map(|put| put.map(drop).map_err(|error| error.to_string())).boxed()
+    }
+
+    fn get<'a>(&'a self, name: &'a str, file: &'a Path) -> Answer<'a, bool> {
+        let get = async move {
+            let found = self.0.blobs.read_named(name).await.map_err(|error| error.to_string())?;
+            let Some(mut found) = found else { return Ok(false) };
+            let failed = |error: io::Error| error.to_string();
+            let mut file = tokio::fs::File::create(file).await.map_err(failed)?;
+            while let Some(piece) = found.try_next().await.map_err(failed)? {
+                file.write_all(&piece).await.map_err(failed)?;
+            }
+            file.flush().await.map_err(failed)?;
+            Ok(true)
+        };
+        get.boxed()
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+        let remove = async move { self.0.blobs.remove_named(name).await };
+        remove.map(|removed| removed.map_err(|error| error.to_string())).boxed()
+    }
+
+    fn list<'a>(&'a self, folder: &'a str) -> Answer<'a, Vec<(String, SystemTime)>> {
+        let list = async move { self.0.blobs.list_named(folder).await };
+        list.map(|listed| listed.map_err(|error| error.to_string())).boxed()
+    }
+}
 
 /// A file of a log.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,8 +106,12 @@ impl Archive {
     /// From now on logs are kept in this store, if that is a bucket.
     pub fn keep_in(&self, book: Arc<BlobBook>) {
         if book.blobs.is_shared() {
-            let _ = self.0.set(book);
+            self.keep_on(Arc::new(Bucket(book)));
         }
+    }
+
+    fn keep_on(&self, shelf: Arc<dyn Shelf>) {
+        let _ = self.0.set(shelf);
     }
 
     /// Sends a whole log to the bucket, unless it is there.
@@ -72,13 +129,13 @@ impl Archive {
     }
 
     async fn try_put(&self, lease: LeaseId, folder: &Path) -> Result<(), Error> {
-        let Some(book) = self.0.get() else { return Ok(()) };
+        let Some(shelf) = self.0.get() else { return Ok(()) };
         let packed = folder.join(PACKED);
         let (from, to) = (folder.join("logs"), packed.clone());
         let bytes = on_disk(move || pack(&from, &to)).await?;
-        let put = book.blobs.put_named(&name(lease), bytes, &packed).await;
+        let put = shelf.put(&name(lease), bytes, &packed).await;
         let _ = tokio::fs::remove_file(&packed).await;
-        put.map_err(|error| Error::Bucket(error.to_string()))?;
+        put.map_err(Error::Bucket)?;
         tokio::fs::write(folder.join(KEPT), "").await?;
         Ok(())
     }
@@ -95,18 +152,12 @@ impl Archive {
     }
 
     async fn try_get(&self, lease: LeaseId, folder: &Path) -> Result<bool, Error> {
-        let Some(book) = self.0.get() else { return Ok(false) };
-        let found = book.blobs.read_named(&name(lease)).await;
-        let found = found.map_err(|error| Error::Bucket(error.to_string()))?;
-        let Some(mut found) = found else { return Ok(false) };
+        let Some(shelf) = self.0.get() else { return Ok(false) };
         home::private(folder)?;
         let packed = folder.join(PACKED);
-        let mut file = tokio::fs::File::create(&packed).await?;
-        while let Some(piece) = found.try_next().await? {
-            file.write_all(&piece).await?;
+        if !shelf.get(&name(lease), &packed).await.map_err(Error::Bucket)? {
+            return Ok(false);
         }
-        file.flush().await?;
-        drop(file);
         let (from, to) = (packed.clone(), folder.join("logs"));
         let unpacked = on_disk(move || unpack(&from, &to)).await;
         let _ = tokio::fs::remove_file(&packed).await;
@@ -118,9 +169,9 @@ impl Archive {
 
     /// Removes logs that were put there before then, of leases that are in no row any more.
     pub async fn delete_old(&self, store: &Store, before: Time) -> Result<(), String> {
-        let Some(book) = self.0.get() else { return Ok(()) };
-        let all = book.blobs.list_named(FOLDER).await.map_err(|error| error.to_string())?;
-        let is_old = |at: &std::time::SystemTime| {
+        let Some(shelf) = self.0.get() else { return Ok(()) };
+        let all = shelf.list(FOLDER).await?;
+        let is_old = |at: &SystemTime| {
             let since = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
             i64::try_from(since).unwrap_or(i64::MAX) < before.0
         };
@@ -137,8 +188,7 @@ impl Archive {
                 of = Some(lease.job);
             }
             if !known.contains(&lease) {
-                let removed = book.blobs.remove_named(&format!("{FOLDER}/{file}")).await;
-                removed.map_err(|error| error.to_string())?;
+                shelf.remove(&format!("{FOLDER}/{file}")).await?;
             }
         }
         Ok(())
@@ -251,6 +301,73 @@ mod tests {
             let read = |folder: &Path| std::fs::read(folder.join(&name)).unwrap();
             assert_eq!(read(&here), read(&there), "{name}");
         }
+    }
+
+    /// Files that replicas share.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.join(name.replace('/', "_"))
+        }
+    }
+
+    impl Shelf for Folder {
+        fn put<'a>(&'a self, name: &'a str, _: u64, file: &'a Path) -> Answer<'a, ()> {
+            let put = std::fs::copy(file, self.at(name)).map(drop);
+            std::future::ready(put.map_err(|error| error.to_string())).boxed()
+        }
+
+        fn get<'a>(&'a self, name: &'a str, file: &'a Path) -> Answer<'a, bool> {
+            let is_there = self.at(name).exists();
+            if is_there {
+                std::fs::copy(self.at(name), file).unwrap();
+            }
+            std::future::ready(Ok(is_there)).boxed()
+        }
+
+        fn remove<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+            std::fs::remove_file(self.at(name)).unwrap();
+            std::future::ready(Ok(())).boxed()
+        }
+
+        fn list<'a>(&'a self, _: &'a str) -> Answer<'a, Vec<(String, SystemTime)>> {
+            std::future::ready(Ok(Vec::new())).boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_replica_reads_the_output_of_a_task_that_ended_under_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = folder.path().join("shared");
+        std::fs::create_dir(&shared).unwrap();
+        let replica = || {
+            let archive = Archive::default();
+            archive.keep_on(Arc::new(Folder(shared.clone())));
+            archive
+        };
+        let lease = lease_of("17.0.1").unwrap();
+        let (one, other) = (folder.path().join("one/17.0.1"), folder.path().join("other/17.0.1"));
+        home::private(&one.join("logs")).unwrap();
+        let mut writer = LogWriter::new(&one.join("logs"), 0, LogLimits::default());
+        writer.write(b"accuracy 0.9\n", Time(1));
+        drop(writer);
+        assert!(!replica().get(lease, &other).await, "nothing is kept yet");
+        replica().put(lease, &one).await;
+        assert!(replica().get(lease, &other).await);
+        assert!(other.join(WHOLE).exists() && other.join("logs").exists());
+        let read = |folder: &Path| {
+            let mut files: Vec<PathBuf> = std::fs::read_dir(folder.join("logs"))
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .collect();
+            files.sort();
+            files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(read(&one), read(&other));
+        let without = Archive::default();
+        without.put(lease, &one).await;
+        assert!(!without.get(lease, &other).await, "without a bucket nothing is shared");
     }
 
     #[test]
