@@ -5,7 +5,7 @@ use crate::state::observation::Observation;
 use crate::view::PodView;
 use berth_kube::object::PodDisruptionBudget;
 use berth_kube::{Change, WatchUpdate};
-use berth_model::Name;
+use berth_model::{Name, Time};
 use serde_json::{Value, json};
 
 fn budget(app: &str, allowed: u32) -> PodDisruptionBudget {
@@ -51,7 +51,10 @@ fn busy() -> World {
 fn preempts(world: &mut World) -> Vec<String> {
     let high = world.pod("high", "berth", 2, |pod| pod["spec"]["priority"] = json!(1_000));
     let mut orders = world.put([high]);
-    orders.extend(world.observe(Observation::Tick));
+    for _ in 0..3 {
+        world.now = Time(world.now.0 + 600_000);
+        orders.extend(world.observe(Observation::Tick));
+    }
     evicted(&orders).into_iter().cloned().collect()
 }
 
