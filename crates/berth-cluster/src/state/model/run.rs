@@ -302,7 +302,7 @@ impl Run {
     }
 
     /// The pods of the gang of a pod, if they are all there.
-    fn gang_of(&self, pod: &PodObject) -> Option<Vec<&PodObject>> {
+    fn gang_of<'a>(&'a self, pod: &'a PodObject) -> Option<Vec<&'a PodObject>> {
         let Some((gang, size)) = pod.spec.gang else { return Some(vec![pod]) };
         let is_of =
             |slot: &usize| self.api.world.pods[*slot].gang.is_some_and(|(other, _)| other == gang);
