@@ -223,7 +223,7 @@ impl GivenBack {
         };
         (lease.charge.cpu > 0 && self.cpu + cpu > 0)
             || (lease.charge.memory > 0 && self.memory + memory > 0)
-            || (lease.slices.is_empty() && self.tasks + tasks > 0)
+            || (lease.slices.is_empty() && tasks <= 0 && self.tasks > 0)
             || counted.keys().any(|resource| self.counted.get(resource).is_some_and(|n| *n > 0))
     }
 }
