@@ -427,7 +427,7 @@ mod tests {
         let list = JobList { incomplete: vec![gang], ..JobList::default() };
         let listed = Listed { list, lines: Vec::new(), columns: Vec::new() };
         let page = Page::new(listed, text, names);
-        let shown = page.print(Format::Text, &Look::fixed()).unwrap();
+        let shown = page.print(Format::Table, &Look::fixed()).unwrap();
         assert!(shown.contains("gang ml/train for queue vision: 2 of 3 pods"), "{shown}");
     }
 
