@@ -131,11 +131,12 @@ impl Shape {
     fn leave_to_gpus(&mut self, cluster: &Cluster, policy: &Policy) {
         let asks = self.leaves.iter().any(|leaf| leaf.need.ask != GpuAsk::None);
         for leaf in &mut self.leaves {
-            let only = leaf.nodes.as_ref().and_then(|nodes| nodes.only.as_ref());
-            let is_pinned = only.is_some_and(|only| only.len() == 1);
-            leaf.need.left_to_gpus = if asks || is_pinned { 0 } else { policy.gpu_reserve.0 };
-            if leaf.need.left_to_gpus > 0 && leaf.empty_fit(cluster) < leaf.min {
-                leaf.need.left_to_gpus = 0;
+            leaf.need.left_to_gpus = 0;
+            if !asks && policy.gpu_reserve.0 > 0 && !leaf.is_pinned(cluster) {
+                leaf.need.left_to_gpus = policy.gpu_reserve.0;
+                if leaf.empty_fit(cluster) < leaf.min {
+                    leaf.need.left_to_gpus = 0;
+                }
             }
         }
     }

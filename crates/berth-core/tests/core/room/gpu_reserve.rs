@@ -68,6 +68,15 @@ fn a_job_without_gpus_that_would_fit_no_node_otherwise_takes_what_is_there() {
         .running(runs(task(2, 50, 0, 30), "n1", 0..0))
         .jobs([pinned]);
     assert_eq!(started(&made.plan().1).len(), 1);
+    // Or one that only one of several nodes has the labels for.
+    let mut labelled = task(1, 50, 0, 20);
+    labelled.groups[0].labels.need = [(name("host"), name("n1"))].into();
+    let mut own = node_with("n1", 8, 64);
+    own.labels.insert(name("host"), name("n1"));
+    let made = world([own, node_with("n2", 8, 64)])
+        .running(runs(task(2, 50, 0, 30), "n1", 0..0))
+        .jobs([labelled]);
+    assert_eq!(started(&made.plan().1).len(), 1);
 }
 
 #[test]
