@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
     known: BTreeMap<Name, Budget>,
+    /// Until they have been listed, what the core was told before a restart holds.
+    is_listed: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -58,7 +60,8 @@ impl ClusterState {
     /// Takes in what was seen of the budgets.
     pub fn observe_budgets(&mut self, turn: &mut Turn<'_>, seen: WatchUpdate<PodDisruptionBudget>) {
         let mut touched: BTreeSet<Name> = BTreeSet::new();
-        let mut reaches_others = false;
+        // The first time, jobs are looked at whatever has changed.
+        let mut reaches_others = !std::mem::replace(&mut self.budgets.is_listed, true);
         let changes = match seen {
             WatchUpdate::Snapshot(all) => {
                 let there: BTreeSet<Name> = all.iter().map(Budgets::name).collect();
@@ -92,6 +95,9 @@ impl ClusterState {
 
     /// Tells the core for which budgets a job's pods count, if that is news.
     pub(super) fn count_for_budgets(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        if !self.budgets.is_listed {
+            return;
+        }
         let counts: Vec<Name> = {
             let pods =
                 self.jobs.get(&job).into_iter().flat_map(|tasks| tasks.pods.iter().flatten());
