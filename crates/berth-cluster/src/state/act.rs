@@ -239,6 +239,8 @@ impl ClusterState {
             OrderOutcome::ReasonNotWritten(pod) => {
                 if let Some(pod) = self.pods.get_mut(&pod.uid) {
                     pod.reported_reason.clear();
+                    let gang = pod.request().map(|request| request.gang.clone());
+                    gang.iter().for_each(|gang| self.tell_incomplete(gang));
                 }
             }
         }

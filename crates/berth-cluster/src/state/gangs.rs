@@ -24,8 +24,10 @@ impl ClusterState {
             if self.note_done(uid) {
                 // The rest of its gang may have waited for that.
                 self.assemble_gang(turn, &key);
-            } else if let Some(gang) = self.gangs.get_mut(&key) {
-                gang.waiting.remove(uid);
+            } else if let Some(gang) = self.gangs.get_mut(&key)
+                && gang.waiting.remove(uid)
+            {
+                self.tell_incomplete(&key);
             }
             return;
         }

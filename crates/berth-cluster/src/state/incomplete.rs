@@ -11,22 +11,45 @@ use berth_model::{Name, Span, Time};
 /// A controller makes the pods of a gang one after the other; a gang is incomplete after this time.
 const REPORT_AFTER: Span = Span::secs(5);
 
+/// A gang that misses pods.
+pub(super) struct Incomplete {
+    since: Time,
+    /// Its pods say so, as things are.
+    is_told: bool,
+}
+
 impl ClusterState {
     /// A gang misses pods, from that time on if it did not before; or it has none that wait.
     pub(super) fn note_incomplete(&mut self, key: &GangKey, at: Option<Time>) {
-        match at {
-            Some(at) => drop(self.incomplete.entry(key.clone()).or_insert(at)),
-            None => drop(self.incomplete.remove(key)),
+        let Some(at) = at else { return drop(self.incomplete.remove(key)) };
+        let new = || Incomplete { since: at, is_told: false };
+        self.incomplete.entry(key.clone()).or_insert_with(new).is_told = false;
+    }
+
+    /// A pod of a gang is gone, or does not say what it is to say: all of them are told again.
+    pub(super) fn tell_incomplete(&mut self, key: &GangKey) {
+        if let Some(incomplete) = self.incomplete.get_mut(key) {
+            incomplete.is_told = false;
         }
+    }
+
+    /// Whether some have to be told yet.
+    pub(super) fn has_untold_gangs(&self) -> bool {
+        self.incomplete.values().any(|incomplete| !incomplete.is_told)
     }
 
     /// Says so on their pods, in a condition and an event, and again when more pods exist.
     pub(super) fn report_incomplete(&mut self, now: Time) {
         let ClusterState { incomplete, gangs, .. } = self;
         incomplete.retain(|key, _| gangs.get(key).is_some_and(|gang| !gang.waiting.is_empty()));
-        let due = self.incomplete.iter().filter(|(_, since)| **since + REPORT_AFTER <= now);
-        let due: Vec<GangKey> = due.map(|(key, _)| key.clone()).collect();
-        for key in due {
+        let due = self.incomplete.iter_mut();
+        let due = due.filter(|(_, gang)| !gang.is_told && gang.since + REPORT_AFTER <= now);
+        let told = due.map(|(key, gang)| {
+            gang.is_told = true;
+            key.clone()
+        });
+        let told: Vec<GangKey> = told.collect();
+        for key in told {
             let Some(gang) = self.incomplete_gang(&key) else { continue };
             let why = gang.reason().to_string();
             let pods: Vec<Uid> = self.gangs[&key].waiting.iter().cloned().collect();
@@ -46,12 +69,12 @@ impl ClusterState {
 
     /// The gangs that miss pods for longer than their controllers take.
     pub fn incomplete_gangs(&self, now: Time) -> Vec<IncompleteGang> {
-        let due = self.incomplete.iter().filter(|(_, since)| **since + REPORT_AFTER <= now);
+        let due = self.incomplete.iter().filter(|(_, gang)| gang.since + REPORT_AFTER <= now);
         due.filter_map(|(key, _)| self.incomplete_gang(key)).collect()
     }
 
     fn incomplete_gang(&self, key: &GangKey) -> Option<IncompleteGang> {
-        let (gang, since) = (self.gangs.get(key)?, *self.incomplete.get(key)?);
+        let (gang, since) = (self.gangs.get(key)?, self.incomplete.get(key)?.since);
         let request = gang.waiting.iter().find_map(|uid| self.pods.get(uid)?.request())?;
         let (pods, needed) = ((gang.waiting.len() + gang.done.len()) as u32, request.members);
         let queue = request.queue.clone().unwrap_or_else(|| self.queue.clone());

@@ -89,8 +89,8 @@ pub struct ClusterState {
     rejoining: rejoin::Rejoining,
     /// Bindings that are not ordered, because a rule would not hold.
     refused_binds: Vec<OrderOutcome>,
-    /// Gangs that miss pods, and since when.
-    incomplete: BTreeMap<GangKey, Time>,
+    /// Gangs that miss pods.
+    incomplete: BTreeMap<GangKey, incomplete::Incomplete>,
 }
 
 /// What is to be done at the API server.

@@ -236,7 +236,7 @@ impl ClusterState {
             || self.constrained_jobs.has_new_preferences()
             || !self.replacements.is_empty()
             || !self.rejoining.is_empty()
-            || !self.incomplete.is_empty()
+            || self.has_untold_gangs()
     }
 
     /// Releases the jobs that can be released.

@@ -177,7 +177,15 @@ fn a_gang_that_misses_pods_says_so_on_those_there_are() {
     assert!(events[0].note.contains("berth why train"), "{events:?}");
     let gangs = world.state.incomplete_gangs(world.now);
     assert_eq!((gangs.len(), gangs[0].pods, gangs[0].needed), (1, 2, 3));
+    assert!(!world.state.has_waiting(), "nothing has to be told any more");
     assert!(reasons_of(&world.observe(Observation::Tick)).is_empty(), "once is enough");
+    let second = Change::Deleted(member(&world, "w-1"));
+    world.observe(Observation::Pods(WatchUpdate::Changes(vec![second])));
+    let orders = world.observe(Observation::Tick);
+    let told = reasons_of(&orders);
+    assert!(told.len() == 1 && told[0].2.starts_with("1 of 3 pods"), "{told:?}");
+    let second = member(&world, "w-1");
+    world.put([second]);
     let last = member(&world, "w-2");
     assert_eq!(binds(&world.put([last])).len(), 3);
     assert!(world.state.incomplete_gangs(world.now).is_empty());
