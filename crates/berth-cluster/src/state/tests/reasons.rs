@@ -141,7 +141,7 @@ fn a_limit_of_the_pod_or_of_a_mark_ends_it_after_that_was_announced() {
 
 #[test]
 fn a_policy_limits_classes_of_work_and_no_service_by_the_way() {
-    let mut world = World::new(&["a"]);
+    let mut world = World::new(&["a", "b"]);
     world.turn(|_, turn| {
         let policy = Policy { pod_time_limit: Span::hours(2), ..Policy::default() };
         let policy = Policy { version: turn.core.state.policy().version + 1, ..policy };
@@ -149,7 +149,25 @@ fn a_policy_limits_classes_of_work_and_no_service_by_the_way() {
     });
     world.run("web", 1, |pod| pod["spec"]["restartPolicy"] = json!("Always"));
     world.run("work", 1, |pod| pod["spec"]["restartPolicy"] = json!("OnFailure"));
+    world.run("endless", 1, |pod| {
+        pod["spec"]["restartPolicy"] = json!("OnFailure");
+        pod["metadata"]["annotations"] = json!({ "berth.dev/time-limit": "none" });
+    });
     assert_eq!(evicted(&world.pass(48)), ["work"]);
+}
+
+#[test]
+fn pods_that_an_earlier_version_gave_the_default_of_jobs_are_freed_of_it() {
+    let mut world = World::new(&["a"]);
+    world.run("web", 1, |_| {});
+    let job = world.job_of("web");
+    world.turn(|_, turn| {
+        let change = berth_model::JobChange::TimeLimit(Span::hours(24));
+        assert!(turn.apply_observed(berth_model::Event::JobChanged { job, change }));
+        turn.amend_detail(job, |detail| detail.time_limit = None);
+    });
+    world.turn(|state, turn| state.lift_default_limits(turn));
+    assert_eq!(evicted(&world.pass(48)), Vec::<&Uid>::new());
 }
 
 #[test]
