@@ -35,17 +35,19 @@ fn alone(scene: &Scene, pod: &Pod) -> Option<Finding> {
         let text = format!("it fits on {}", node.name);
         return Some(Finding::new(What::LeftWaiting, &pod.key, text));
     }
-    let lower = |node: &str| -> Vec<&Key> {
-        let on = scene.on(node).filter(|other| other.priority < pod.priority);
-        on.map(|other| &other.key).collect()
-    };
     let takes = scene.nodes.values().find(|node| {
-        let lower = lower(&node.name);
+        let lower = lower(scene, pod, &node.name);
         !lower.is_empty() && fits(&scene.without(&lower), pod, node).is_ok()
     });
     let node = takes.filter(|_| pod.may_preempt())?;
     let text = format!("it would fit on {} without pods of lower priorities", node.name);
     Some(Finding::new(What::LeftWithoutPreempting, &pod.key, text))
+}
+
+/// The pods on a node that it may stop.
+fn lower<'a>(scene: &'a Scene, pod: &Pod, node: &'a str) -> Vec<&'a Key> {
+    let on = scene.on(node).filter(|other| other.priority < pod.priority);
+    on.map(|other| &other.key).collect()
 }
 
 fn together(scene: &Scene, pods: &[&Pod]) -> Option<Vec<String>> {

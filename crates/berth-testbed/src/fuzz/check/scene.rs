@@ -42,7 +42,6 @@ pub struct Gang {
 #[derive(Debug, Clone)]
 pub struct Budget {
     pub namespace: String,
-    pub name: String,
     pub selector: Value,
     pub min_available: usize,
 }
@@ -126,7 +125,6 @@ impl Scene {
         let nodes = nodes.iter().map(Node::of).map(|node| (node.name.clone(), node)).collect();
         let budget = |object: &Value| Budget {
             namespace: Key::of(object).namespace,
-            name: Key::of(object).name,
             selector: object["spec"]["selector"].clone(),
             min_available: object["spec"]["minAvailable"].as_u64().unwrap_or(0) as usize,
         };
