@@ -92,8 +92,11 @@ fn explanation(
         Some(eta) => format!("it is expected to start about {eta}"),
         None => "no start is in sight yet".to_owned(),
     };
-    let event =
-        format!("{}. Forecast: {expected}. Next: `berth why {job}`", capital(&main.to_string()));
+    // What starts next has not failed.
+    let event = (*main != Reason::Next).then(|| {
+        let main = capital(&main.to_string());
+        format!("{main}. Forecast: {expected}. Next: `berth why {job}`")
+    });
     // A note cannot be changed, so another forecast is another event, if it is another by much.
     let hours = eta.map(|eta| (eta - now).0 / Span::hours(1).0);
     let key = format!("{} {hours:?}", main.code());
@@ -178,9 +181,11 @@ mod tests {
         let why = |eta| explanation(job, &reasons, eta, now).unwrap();
         let soon = why(Some(now + Span::mins(5)));
         assert_eq!(
-            soon.event,
-            "None of the nodes it may run on is there. Forecast: it is expected to start about \
+            soon.event.as_deref(),
+            Some(
+                "None of the nodes it may run on is there. Forecast: it is expected to start about \
              1970-01-01T00:05:00Z. Next: `berth why 7`"
+            )
         );
         assert_eq!(soon.key, why(Some(now + Span::mins(20))).key, "it is the same by and large");
         assert_ne!(soon.key, why(Some(now + Span::hours(20))).key);
@@ -188,7 +193,9 @@ mod tests {
             soon.text,
             "none of the nodes it may run on is there; nothing stands in its way; it starts next"
         );
-        assert!(why(None).event.contains("no start is in sight yet"));
+        assert!(why(None).event.unwrap().contains("no start is in sight yet"));
+        let next = explanation(job, &[Reason::Next], None, now).unwrap();
+        assert_eq!(next.event, None, "what starts next has not failed");
         assert_eq!(explanation(job, &[], None, now), None);
     }
 }

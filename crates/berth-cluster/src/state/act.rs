@@ -20,8 +20,9 @@ pub struct Explanation {
     /// Of the condition, in one word.
     pub reason: &'static str,
     pub text: String,
-    /// The main blocker, when it is expected to start, and what to do next.
-    pub event: String,
+    /// The main blocker, when it is expected to start, and what to do next; nothing where nothing
+    /// is in its way.
+    pub event: Option<String>,
     /// Events with the same one are the same.
     pub key: String,
     /// The codes of what no waiting changes.
@@ -160,7 +161,7 @@ impl ClusterState {
 
     /// An event on a pod that waits: at first, when something else is in its way, and now and then.
     fn report_waiting(&mut self, uid: &Uid, why: &Explanation, now: Time) {
-        let Some(pod) = self.pods.get_mut(uid) else { return };
+        let (Some(pod), Some(note)) = (self.pods.get_mut(uid), why.event.clone()) else { return };
         let is_due = match &pod.reported_event {
             None => true,
             Some((key, at)) => {
@@ -172,7 +173,7 @@ impl ClusterState {
             return;
         }
         pod.reported_event = Some((why.key.clone(), now));
-        let (pod, key, note) = (pod.view.at.clone(), why.key.clone(), why.event.clone());
+        let (pod, key) = (pod.view.at.clone(), why.key.clone());
         let (level, reason) = (Level::Warning, "FailedScheduling");
         self.order(ApiOrder::WritePodEvent(PodEvent { pod, level, reason, note, key }));
     }

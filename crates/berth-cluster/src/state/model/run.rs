@@ -179,6 +179,7 @@ impl Run {
             .iter()
             .any(|one| bind_of(one).is_some_and(|other| other.pod.uid == bind.pod.uid));
         let outcome = if fate == Fate::Infeasible && !has_twin && !is_orphan {
+            self.api.has_lost = true;
             OrderOutcome::Infeasible(bind.lease, "refused".to_owned())
         } else {
             let node = index_of(&bind.node);
@@ -280,9 +281,11 @@ impl Run {
                     if let Some(why) = rules::repelled(&self.api, pod, node, &placed) {
                         return Err(format!("{} goes to n{node}, but {why}", pod.uid));
                     }
-                    // A pod that is gone meanwhile may be what it counted on.
+                    // What it counted on may be gone meanwhile, and nodes that nobody has seen yet
+                    // are empty places.
+                    let is_known = !self.api.has_lost && self.api.node_changes.is_empty();
                     let why = rules::unmet(&self.api, pod, node, &placed);
-                    if let Some(why) = why.filter(|_| !self.api.has_lost) {
+                    if let Some(why) = why.filter(|_| is_known) {
                         return Err(format!("{} goes to n{node}, but {why}", pod.uid));
                     }
                 }
@@ -413,6 +416,7 @@ impl Run {
 
     /// Another leader lists all there is, and goes on with the log.
     fn restart(&mut self, keeps_orders: bool) -> Checked {
+        self.api.has_lost = true;
         self.inbox.clear();
         self.follow_ups.clear();
         self.outcomes.clear();
