@@ -2,6 +2,7 @@
 
 mod reasons;
 mod budgets;
+mod restart;
 mod turns;
 mod week;
 
