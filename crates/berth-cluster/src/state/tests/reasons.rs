@@ -1,6 +1,7 @@
 //! What pods read of their waiting and of their end, and cordoned nodes.
 
 use super::*;
+use crate::state::Explanation;
 use crate::state::time_limits::coming_ends;
 use crate::view::PodEvent;
 use berth_model::{JobId, Policy, Reason, Span};
@@ -341,4 +342,30 @@ fn gpus_and_cores_that_pods_of_other_schedulers_have_are_told_as_theirs() {
     let job = world.job_of("large");
     let told = world.told(job);
     assert!(matches!(told[0], Reason::TooLarge { .. }), "that the node never has: {told:?}");
+}
+
+#[test]
+fn a_pod_that_waits_gets_an_event_for_each_blocker_and_no_more_than_one_a_minute() {
+    let mut world = World::new(&["a"]);
+    let large = world.plain("large", 3);
+    world.put([large]);
+    let job = world.job_of("large");
+    let mut events = |seconds: i64, blocker: &str| {
+        let why = Explanation {
+            reason: "Unschedulable",
+            text: format!("it waits for {blocker}"),
+            event: Some(format!("It waits for {blocker}")),
+            key: blocker.to_owned(),
+            lasting: None,
+        };
+        let now = Time(0) + Span::secs(seconds);
+        let orders = world.turn(|state, _| state.explain(job, &why, now));
+        pod_events(&orders).iter().map(|event| event.note.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(events(0, "GPUs"), ["It waits for GPUs"]);
+    assert!(events(2, "GPUs").is_empty());
+    assert!(events(30, "its queue").is_empty(), "blockers that take turns are no flood");
+    assert_eq!(events(61, "its queue"), ["It waits for its queue"]);
+    assert!(events(300, "its queue").is_empty());
+    assert_eq!(events(700, "its queue").len(), 1, "it is counted now and then");
 }
