@@ -67,7 +67,7 @@ fn explain(engine: &Handle, state: &SharedState, jobs: &[JobId]) {
             let groups = core.state.asks_of(*job).unwrap_or_default();
             let reasons = state.read(|state| state.refine(core, Some(*job), groups, reasons));
             let eta = core.forecast.as_ref().and_then(|forecast| forecast.jobs.get(job)?.p50);
-            Some((*job, explanation(*job, &reasons, eta.filter(|eta| *eta > now), now)?))
+            Some((*job, explanation(*job, &reasons, eta.filter(|eta| *eta > now))?))
         });
         told.collect()
     };
@@ -75,12 +75,7 @@ fn explain(engine: &Handle, state: &SharedState, jobs: &[JobId]) {
 }
 
 /// What the pods of a job say. Nothing where nothing stands in its way.
-fn explanation(
-    job: JobId,
-    reasons: &[Reason],
-    eta: Option<Time>,
-    now: Time,
-) -> Option<Explanation> {
+fn explanation(job: JobId, reasons: &[Reason], eta: Option<Time>) -> Option<Explanation> {
     let main = reasons.first()?;
     let words: Vec<String> = reasons.iter().map(ToString::to_string).collect();
     let (mut text, lasting) = (words.join("; "), lasting(reasons));
@@ -98,8 +93,8 @@ fn explanation(
         format!("{main}. Forecast: {expected}. Next: `berth why {job}`")
     });
     // A note cannot be changed, so another forecast is another event, if it is another by much.
-    let hours = eta.map(|eta| (eta - now).0 / Span::hours(1).0);
-    let key = format!("{} {hours:?}", main.code());
+    let hour = eta.map(|eta| eta.0 / Span::hours(1).0);
+    let key = format!("{} {hour:?}", main.code());
     let reason = match main {
         Reason::GangIncomplete { .. } => GANG_INCOMPLETE,
         _ => UNSCHEDULABLE,
@@ -178,7 +173,7 @@ mod tests {
     fn an_event_names_the_main_blocker_the_forecast_and_the_next_step() {
         let (job, now) = (JobId::new(7), Time(0));
         let reasons = [Reason::NoNode, Reason::Next];
-        let why = |eta| explanation(job, &reasons, eta, now).unwrap();
+        let why = |eta| explanation(job, &reasons, eta).unwrap();
         let soon = why(Some(now + Span::mins(5)));
         assert_eq!(
             soon.event.as_deref(),
@@ -194,8 +189,8 @@ mod tests {
             "none of the nodes it may run on is there; nothing stands in its way; it starts next"
         );
         assert!(why(None).event.unwrap().contains("no start is in sight yet"));
-        let next = explanation(job, &[Reason::Next], None, now).unwrap();
+        let next = explanation(job, &[Reason::Next], None).unwrap();
         assert_eq!(next.event, None, "what starts next has not failed");
-        assert_eq!(explanation(job, &[], None, now), None);
+        assert_eq!(explanation(job, &[], None), None);
     }
 }
