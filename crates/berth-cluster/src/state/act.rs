@@ -223,6 +223,7 @@ impl ClusterState {
                 self.binds.remove(&lease);
                 self.rejoin_later(turn, lease.job);
                 self.end(turn, lease.job, lease.task, &why);
+                self.grow_elsewhere(turn, lease.job);
                 self.release_waiting(turn);
             }
             OrderOutcome::Impossible(lease, why) => {

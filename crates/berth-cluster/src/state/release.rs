@@ -13,7 +13,7 @@ use crate::view::NodeViews;
 use crate::view::PodView;
 use berth_engine::{Core, Turn};
 use berth_kube::pod::node_constraint;
-use berth_model::{Event, JobChange, JobId, JobRequest, LeaseId, Name, Time};
+use berth_model::{Event, JobChange, JobId, JobRequest, LeaseId, Name, NodeAsk, Time};
 use std::collections::BTreeSet;
 
 /// Held jobs that are tried in one round.
@@ -550,6 +550,18 @@ impl ClusterState {
             Ok(reached) => self.report_nodes(turn, job, reached),
             Err(_) => false,
         }
+    }
+
+    /// A gang that runs could not have a place: its next members get nodes that its rules allow now,
+    /// or none.
+    pub(super) fn grow_elsewhere(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        let runs = turn.core.jobs.get(&job).is_some_and(|live| !live.leases.is_empty());
+        if !runs || self.find_nodes_again(turn, job, false) {
+            return;
+        }
+        let none = NodeAsk { only: Some(BTreeSet::new()), ..NodeAsk::default() };
+        let asks = vec![Some(none); turn.core.state.groups_of(job).len()];
+        self.report_nodes(turn, job, FeasibleNodes { asks, is_divided: false });
     }
 
     /// Records why a job is held, for its pods.

@@ -43,6 +43,8 @@ pub(super) struct Cost {
     /// The work that is lost, in steps.
     loss: i128,
     jobs: usize,
+    /// All of them in the order of victims, the last one first.
+    orders: Vec<Order>,
     /// The newest first: since when the oldest runs.
     oldest: Reverse<Time>,
     ids: Vec<JobId>,
@@ -51,7 +53,9 @@ pub(super) struct Cost {
 impl Cost {
     /// Whether no set of so many jobs, with that one last, costs less.
     pub(super) fn is_at_most(&self, last: Order, jobs: usize) -> bool {
-        self.violations == 0 && (self.last, self.loss, self.jobs) <= (last, 0, jobs)
+        let own = (self.last, self.loss, self.jobs);
+        // Of as many others some may be of lower classes.
+        self.violations == 0 && (own < (last, 0, jobs) || own == (last, 0, 1))
     }
 }
 
@@ -201,12 +205,15 @@ impl NodeSets<'_, '_, '_> {
         let mut ids: Vec<JobId> = units.iter().map(|unit| state.jobs.get(unit.job).id).collect();
         ids.sort();
         let first = Order { is_whole: false, queue: 0, class: i32::MIN };
+        let mut orders: Vec<Order> = set.iter().map(|victim| self.rank(victim)).collect();
+        orders.sort_unstable_by_key(|order| Reverse(*order));
         let oldest = units.iter().map(|unit| self.planner.newest_first(unit)).max();
         Cost {
             violations: self.planner.budget_violations(&units),
-            last: set.iter().map(|victim| self.rank(victim)).max().unwrap_or(first),
+            last: orders.first().copied().unwrap_or(first),
             loss: set.iter().map(|victim| victim.loss).sum::<i128>() / STEP_OF_LOSS,
             jobs: set.len(),
+            orders,
             oldest: oldest.unwrap_or(Reverse(Time(0))),
             ids,
         }
