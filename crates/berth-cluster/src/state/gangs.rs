@@ -1,7 +1,6 @@
 //! How pods are assembled into gangs, and gangs become jobs of the core.
 
 use super::device_claims::ClaimedDevices;
-use super::orders::GANG_INCOMPLETE;
 use super::submission as gang;
 use super::{ClusterState, Gang, Stage, Tasks, Uid};
 use crate::view::{GangKey, LateMember, PodView, SchedulingRequest};
@@ -90,7 +89,7 @@ impl ClusterState {
         if let Some(part) = part {
             let why = format!("its gang waits for more pods of its part {part}");
             let pods: Vec<Uid> = pods.iter().map(|pod| pod.at.uid.clone()).collect();
-            return pods.iter().for_each(|uid| self.report(uid, GANG_INCOMPLETE, &why));
+            return pods.iter().for_each(|uid| self.report_missing_pods(uid, &why, &why));
         }
         let queue = request.queue.clone().unwrap_or_else(|| self.queue.clone());
         let policy = turn.core.state.policy();

@@ -53,18 +53,23 @@ impl ClusterState {
             let Some(gang) = self.incomplete_gang(&key) else { continue };
             let why = gang.reason().to_string();
             let pods: Vec<Uid> = self.gangs[&key].waiting.iter().cloned().collect();
-            for uid in pods {
-                let new = self.pods.get(&uid).filter(|pod| pod.reported_reason != why);
-                let Some(pod) = new.map(|pod| pod.view.at.clone()) else { continue };
-                let note = format!(
-                    "{why}. Next: look at what makes its pods, or run `berth why {}`",
-                    gang.name
-                );
-                let (level, reason, key) = (Level::Warning, GANG_INCOMPLETE, why.clone());
-                self.order(ApiOrder::WritePodEvent(PodEvent { pod, level, reason, note, key }));
-                self.report(&uid, GANG_INCOMPLETE, &why);
-            }
+            let note = format!(
+                "{why}. Next: look at what makes its pods, or run `berth why {}`",
+                gang.name
+            );
+            pods.iter().for_each(|uid| self.report_missing_pods(uid, &why, &note));
         }
+    }
+
+    /// Says on a pod, and in an event, which pods of its gang do not exist, if it does not say so
+    /// already.
+    pub(super) fn report_missing_pods(&mut self, uid: &Uid, why: &str, note: &str) {
+        let new = self.pods.get(uid).filter(|pod| pod.reported_reason != why);
+        let Some(pod) = new.map(|pod| pod.view.at.clone()) else { return };
+        let (note, key) = (note.to_owned(), why.to_owned());
+        let (level, reason) = (Level::Warning, GANG_INCOMPLETE);
+        self.order(ApiOrder::WritePodEvent(PodEvent { pod, level, reason, note, key }));
+        self.report(uid, GANG_INCOMPLETE, why);
     }
 
     /// The gangs that miss pods for longer than their controllers take.
