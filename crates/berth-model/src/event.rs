@@ -27,7 +27,7 @@ pub enum JobChange {
     Queue(Name),
     Deadline(Option<Time>),
     TimeLimit(crate::Span),
-    /// On which nodes each of its groups of tasks may lie, in their order, while it waits.
+    /// On which nodes each of its groups of tasks may lie, in their order, from now on.
     Nodes(Vec<Option<crate::NodeAsk>>),
     /// Whether it is its turn to start. While it is not, places that are promised to it stay
     /// promised.
