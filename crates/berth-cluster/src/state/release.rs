@@ -2,18 +2,20 @@
 //! [`dynamic`](crate::constraints::dynamic).
 
 mod attach;
+mod locks;
+mod members;
 mod preferred;
 
 use super::{ClusterState, Pod};
 use crate::constraints::dynamic::{
     self, FeasibleNodes, GangContext, GangRuleError, Infeasible, Locks, PlacedPod,
-    PlacementContext, PodGroup, PodQuery, PodSelector, StorageUpdate, VolumeStep,
+    PlacementContext, PodGroup, PodQuery, StorageUpdate, VolumeStep,
 };
 use crate::view::NodeViews;
 use crate::view::PodView;
 use berth_engine::{Core, Turn};
 use berth_kube::pod::node_constraint;
-use berth_model::{Event, JobChange, JobId, JobRequest, LeaseId, Name, NodeAsk, Time};
+use berth_model::{Event, JobChange, JobId, JobRequest, LeaseId, Name, Time};
 use std::collections::BTreeSet;
 
 /// Held jobs that are tried in one round.
@@ -78,31 +80,6 @@ impl ClusterState {
         let all = all.map(|pod| PlacedPod { view: &pod.view, node: pod.placed.as_ref() });
         self.constrained_jobs.index.add(query.clone(), all);
         self.new_queries.push(query);
-    }
-
-    /// Why a pod must not come to a node, by what it and pods that are placed, or are about to be,
-    /// must be away from. What was decided holds to that; this sees it again as the binding is
-    /// ordered, when nothing can come in between any more.
-    pub(super) fn repelled(&self, view: &PodView, node: &Name) -> Option<String> {
-        let there = self.nodes.view(node)?;
-        let index = &self.constrained_jobs.index;
-        let own = view.constraints.iter().flat_map(|known| &known.dynamic.anti_affinity);
-        let own = own.map(|rule| (rule, PodQuery::Matching(vec![PodSelector::of(rule)])));
-        let others = index.barred(view).map(|rule| (rule, PodQuery::Carrying(rule.clone())));
-        own.chain(others).find_map(|(rule, query)| {
-            let value = dynamic::label(there, &rule.topology_key)?;
-            let is_near = |at: &Name| {
-                let other = self.nodes.view(at);
-                other.and_then(|other| dynamic::label(other, &rule.topology_key)) == Some(value)
-            };
-            let members = index.members(&query).filter(|(uid, _)| **uid != view.at.uid);
-            let (uid, _) = members.into_iter().find(|(_, at)| is_near(at))?;
-            let name = self.pods.get(uid).map_or(uid.as_str(), |pod| &pod.view.at.name);
-            Some(format!(
-                "{name} is in the same {}, by whose rule or its own it must not be",
-                rule.topology_key
-            ))
-        })
     }
 
     /// Whether the feasible nodes of these pods depend on other pods or on volumes.
@@ -192,12 +169,6 @@ impl ClusterState {
         if !is_known && self.is_constrained(&self.views(lease.job)) {
             self.constrained_jobs.constrain(lease.job, order);
         }
-    }
-
-    /// The labels of a pod that waits have changed: other rules may mean it now.
-    pub(super) fn relabelled(&mut self, turn: &mut Turn<'_>, job: JobId) {
-        self.constrain(turn, job);
-        self.constrained_jobs.take_back(job);
     }
 
     /// Takes in what was seen of volumes and namespaces.
@@ -350,39 +321,6 @@ impl ClusterState {
         }
     }
 
-    /// Locks what new queries mean of the jobs that were released before there were these. Of two
-    /// that clash by that the one that was released last waits again.
-    fn lock_newly_queried(&mut self, turn: &mut Turn<'_>, new_queries: &[PodQuery]) {
-        if new_queries.is_empty() {
-            return;
-        }
-        let mut released = self.constrained_jobs.released(None);
-        for job in &released {
-            let index = &self.constrained_jobs.index;
-            let mut more = Locks::default();
-            for view in self.views(*job) {
-                for query in new_queries {
-                    if index.means(query, view) {
-                        more.writes.insert(query.clone());
-                    }
-                    if matches!(query, PodQuery::Carrying(rule) if index.is_meant(rule, view)) {
-                        more.reads.insert(query.clone());
-                    }
-                }
-            }
-            if let Some(constrained) = self.constrained_jobs.waiting.get_mut(job) {
-                constrained.locks.reads.extend(more.reads);
-                constrained.locks.writes.extend(more.writes);
-            }
-        }
-        // The places that are promised to a job have been worked out, so it goes first.
-        released.sort_by_key(|job| {
-            let since = self.constrained_jobs.waiting.get(job).and_then(|known| known.since);
-            (!turn.core.state.is_promised(*job), since, self.queue_order(*job).1, *job)
-        });
-        self.constrained_jobs.take_back_clashing(&released);
-    }
-
     /// Parks all jobs that are not released.
     fn keep_held(&mut self, turn: &mut Turn<'_>) {
         let held = self
@@ -523,45 +461,6 @@ impl ClusterState {
             constrained.reported = asks;
         }
         true
-    }
-
-    /// Works out where a gang that runs may take other members in. Those that run are placed, so
-    /// their own rules about each other count as those of others do. Returns whether it may.
-    pub(super) fn find_nodes_again(
-        &mut self,
-        turn: &mut Turn<'_>,
-        job: JobId,
-        is_missing: bool,
-    ) -> bool {
-        if !self.constrained_jobs.is_constrained(job) && !self.is_constrained(&self.views(job)) {
-            return true;
-        }
-        // Of a pod that is yet to come the rules are not known.
-        if is_missing {
-            return false;
-        }
-        let mut locks = self.locks(job);
-        self.lock_drivers(job, &mut locks);
-        if self.constrained_jobs.clashes(job, &locks) {
-            return false;
-        }
-        let reached = self.feasible_nodes_of(turn.core, job, |pod| pod.placed.is_none());
-        match reached {
-            Ok(reached) => self.report_nodes(turn, job, reached),
-            Err(_) => false,
-        }
-    }
-
-    /// A gang that runs could not have a place: its next members get nodes that its rules allow now,
-    /// or none.
-    pub(super) fn grow_elsewhere(&mut self, turn: &mut Turn<'_>, job: JobId) {
-        let runs = turn.core.jobs.get(&job).is_some_and(|live| !live.leases.is_empty());
-        if !runs || self.find_nodes_again(turn, job, false) {
-            return;
-        }
-        let none = NodeAsk { only: Some(BTreeSet::new()), ..NodeAsk::default() };
-        let asks = vec![Some(none); turn.core.state.groups_of(job).len()];
-        self.report_nodes(turn, job, FeasibleNodes { asks, is_divided: false });
     }
 
     /// Records why a job is held, for its pods.
