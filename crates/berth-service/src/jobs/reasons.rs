@@ -4,15 +4,27 @@ use crate::host::JobHost;
 use berth_api::wire;
 use berth_core::State as Sched;
 use berth_engine::Core;
-use berth_model::{GroupSpec, JobId, Reason};
+use berth_model::{Bytes, Cpu, GroupSpec, JobId, Name, Reason};
+use std::collections::BTreeMap;
+
+/// What reasons that are no matter of one job depend on: jobs that ask for the same are often many.
+type Alike = (Vec<Reason>, Vec<(BTreeMap<Name, Name>, Cpu, Bytes, u32, u32)>);
 
 /// The reasons of several jobs, in their order.
 pub fn of(host: &dyn JobHost, core: &mut Core, jobs: &[JobId]) -> Vec<Vec<Reason>> {
     let reasons = core.state.reasons_of(jobs);
     let core = &*core;
+    let mut known: BTreeMap<Alike, Vec<Reason>> = BTreeMap::new();
     let refined = jobs.iter().zip(reasons).map(|(job, reasons)| {
         let groups = core.state.asks_of(*job).unwrap_or_default();
-        host.refine(core, Some(*job), groups, reasons)
+        if reasons.contains(&Reason::Held) {
+            return host.refine(core, Some(*job), groups, reasons);
+        }
+        let leaves = groups.iter().flat_map(GroupSpec::leaves);
+        let asks = leaves
+            .map(|leaf| (leaf.labels.need.clone(), leaf.cpu, leaf.memory, leaf.count, leaf.min));
+        let alike = (reasons.clone(), asks.collect());
+        known.entry(alike).or_insert_with(|| host.refine(core, Some(*job), groups, reasons)).clone()
     });
     refined.collect()
 }
