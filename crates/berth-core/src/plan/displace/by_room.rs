@@ -110,10 +110,11 @@ impl Planner<'_> {
         let mut node_victims = std::mem::take(&mut self.node_victims);
         node_victims.refresh(self.draft.state);
         let order = self.order_of_queues(claim, queues);
-        let gives: Vec<bool> =
-            queues.iter().map(|queue| self.gives(claim.job, *queue, claim.right)).collect();
-        let gives =
-            |of: QueueIx| queues.iter().position(|queue| *queue == of).is_some_and(|at| gives[at]);
+        let mut giving = vec![false; self.state().queues.all.len()];
+        for queue in queues {
+            giving[queue.at()] = self.gives(claim.job, *queue, claim.right);
+        }
+        let gives = |of: QueueIx| giving[of.at()];
         let mut bounds: Vec<Bound> = Vec::new();
         let mut open: Vec<NodeVictim> = Vec::new();
         for at in 0..self.state().cluster.nodes.len() as u32 {
@@ -149,20 +150,22 @@ impl Planner<'_> {
         found
     }
 
-    /// Queues in the order in which they give, for claims between queues. A class takes the lowest
-    /// class of all.
-    fn order_of_queues(&self, claim: &Claim<'_>, queues: &[QueueIx]) -> Vec<(QueueIx, usize)> {
+    /// The places of queues in the order in which they give, by ordinal, for claims between queues.
+    /// A class takes the lowest class of all. Nothing for queues that do not give.
+    fn order_of_queues(&self, claim: &Claim<'_>, queues: &[QueueIx]) -> Vec<Option<usize>> {
+        let mut places = vec![None; self.state().queues.all.len()];
         let mut order: Vec<QueueIx> = queues.to_vec();
-        if matches!(claim.right, Right::Class | Right::Across) {
-            return order.into_iter().map(|queue| (queue, 0)).collect();
+        if !claim.owed_by_class() {
+            let name = |queue: QueueIx| &self.state().queues.get(queue).spec.name;
+            order.sort_by(|a, b| {
+                let ratio = |queue: QueueIx| self.shares.ratio(self.state(), queue);
+                ratio(*b).cmp(ratio(*a)).then_with(|| name(*a).cmp(name(*b)))
+            });
         }
-        let name = |queue: QueueIx| &self.state().queues.get(queue).spec.name;
-        order.sort_by(|a, b| {
-            let by_share =
-                self.shares.ratio(self.state(), *b).cmp(self.shares.ratio(self.state(), *a));
-            by_share.then_with(|| name(*a).cmp(name(*b)))
-        });
-        order.into_iter().enumerate().map(|(at, queue)| (queue, at)).collect()
+        for (at, queue) in order.into_iter().enumerate() {
+            places[queue.at()] = Some(if claim.owed_by_class() { 0 } else { at });
+        }
+        places
     }
 
     /// Whether a task could be on the node if enough there were gone.
@@ -178,11 +181,11 @@ impl Planner<'_> {
         &self,
         claim: &Claim<'_>,
         victim: &NodeVictim,
-        order: &[(QueueIx, usize)],
+        order: &[Option<usize>],
         gives: impl Fn(QueueIx) -> bool,
     ) -> bool {
         let unit = &victim.unit;
-        order.iter().any(|(queue, _)| *queue == victim.queue)
+        order[victim.queue.at()].is_some()
             && self.may_be_taken(claim, victim, gives)
             && self.state().jobs.get(unit.job).live() > 0
             && (!unit.surplus || self.is_live(unit.job, unit.tasks[0]))
@@ -196,7 +199,7 @@ impl Planner<'_> {
         claim: &Claim<'_>,
         ix: NodeIx,
         open: &mut [NodeVictim],
-        order: &[(QueueIx, usize)],
+        order: &[Option<usize>],
     ) -> Option<Bound> {
         if open.is_empty() {
             return None;

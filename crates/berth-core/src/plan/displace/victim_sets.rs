@@ -1,7 +1,7 @@
 //! Sets of victims on one node, and what each costs.
 
 use crate::cluster::node::{Node, TaskAmounts};
-use crate::ix::{NodeIx, QueueIx, TaskIx};
+use crate::ix::{NodeIx, TaskIx};
 use crate::plan::displace::by_node::Claim;
 use crate::plan::planner::Planner;
 use crate::plan::units::{NodeVictim, Unit};
@@ -24,8 +24,9 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn of(victim: &NodeVictim, queues: &[(QueueIx, usize)]) -> Order {
-        let at = queues.iter().find(|(queue, _)| *queue == victim.queue).map_or(0, |(_, at)| *at);
+    /// `queues` has the place of each queue by ordinal.
+    pub(super) fn of(victim: &NodeVictim, queues: &[Option<usize>]) -> Order {
+        let at = queues[victim.queue.at()].unwrap_or(0);
         match victim.unit.surplus {
             true => Order { is_whole: false, queue: 0, class: i32::MIN },
             false => Order { is_whole: true, queue: at, class: victim.priority },
@@ -73,7 +74,7 @@ pub(super) struct NodeSets<'p, 's, 'c> {
     pub(super) node: NodeIx,
     /// For so many tasks there has to be room.
     pub(super) wanted: u32,
-    pub(super) order: &'c [(QueueIx, usize)],
+    pub(super) order: &'c [Option<usize>],
 }
 
 impl NodeSets<'_, '_, '_> {
