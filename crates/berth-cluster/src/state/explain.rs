@@ -5,6 +5,7 @@
 //! people read what is true of the cluster instead.
 
 use super::ClusterState;
+use crate::constraints::dynamic::Infeasible;
 use crate::view::GangKey;
 use berth_engine::Core;
 use berth_model::{GroupSpec, JobId, Milli, Name, Reason, RuledOut, Time};
@@ -40,6 +41,10 @@ impl ClusterState {
         for reason in reasons {
             let reason = match (reason, job) {
                 (Reason::Held, Some(job)) => self.held_reason(core, job),
+                // Others that have rules about it go first.
+                (Reason::Next, Some(job)) if core.state.waits_turn(job) => {
+                    Infeasible::TakesTurns.reason()
+                }
                 (reason, _) => self.in_all_reason(groups, reason),
             };
             if !refined.contains(&reason) {

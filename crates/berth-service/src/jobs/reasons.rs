@@ -17,7 +17,7 @@ pub fn of(host: &dyn JobHost, core: &mut Core, jobs: &[JobId]) -> Vec<Vec<Reason
     let mut known: BTreeMap<Alike, Vec<Reason>> = BTreeMap::new();
     let refined = jobs.iter().zip(reasons).map(|(job, reasons)| {
         let groups = core.state.asks_of(*job).unwrap_or_default();
-        if reasons.contains(&Reason::Held) {
+        if reasons.iter().any(|reason| matches!(reason, Reason::Held | Reason::Next)) {
             return host.refine(core, Some(*job), groups, reasons);
         }
         let leaves = groups.iter().flat_map(GroupSpec::leaves);
