@@ -14,6 +14,8 @@ pub struct TestLoop {
     pub core: Core,
     recent: RecentRequests,
     next_job: u64,
+    /// When the core wants to be asked again.
+    wake: Option<Time>,
 }
 
 /// What follows from a turn for the site.
@@ -22,8 +24,6 @@ pub struct Turned {
     pub orders: Vec<LeaseOrder>,
     /// Jobs that have ended, and how.
     pub ended: Vec<(JobId, Outcome)>,
-    /// When the core wants to be asked again.
-    pub wake: Option<Time>,
 }
 
 impl Default for TestLoop {
@@ -39,7 +39,7 @@ impl Default for TestLoop {
             costs: CostBook::default(),
             stalled: None,
         };
-        TestLoop { core, recent: RecentRequests::default(), next_job: 1 }
+        TestLoop { core, recent: RecentRequests::default(), next_job: 1, wake: None }
     }
 }
 
@@ -51,12 +51,15 @@ impl TestLoop {
 
     /// The same, with all that follows from it.
     pub fn run(&mut self, at: Time, act: impl FnOnce(&mut Turn<'_>)) -> Turned {
-        let TestLoop { core, recent, next_job } = self;
+        let TestLoop { core, recent, next_job, wake } = self;
         let mut turn = Turn::new(core, recent, next_job, at);
         act(&mut turn);
         turn.release_retries();
-        let wake = turn.plan();
+        if wake.is_some_and(|wake| wake <= turn.at) && turn.batch.events.is_empty() {
+            turn.advance_clock();
+        }
+        *wake = turn.plan();
         let effects = turn.finish_turn().1;
-        Turned { orders: effects.orders, ended: effects.ended, wake }
+        Turned { orders: effects.orders, ended: effects.ended }
     }
 }
