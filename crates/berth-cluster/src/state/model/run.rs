@@ -217,8 +217,14 @@ impl Run {
         if !matches!(started, Ok(false)) {
             return Err(format!("{lease} starts as {started:?}"));
         }
-        if let Some(refused) = self.state.take_refused_binds().first() {
-            return Err(format!("a place was decided that a rule forbids: {refused:?}"));
+        for refused in self.state.take_refused_binds() {
+            // Rules may come while a place is kept for a member of a gang that is yet to come.
+            let is_alone = self.engine.core.jobs[&lease.job].detail.workload.pods().len() == 1;
+            if is_alone {
+                return Err(format!("a place was decided that a rule forbids: {refused:?}"));
+            }
+            self.api.has_lost = true;
+            self.follow_ups.push(Observation::OrderDone(refused));
         }
         if self.state.has_waiting() && self.state.takes_turns(lease.job) {
             self.follow_ups.push(Observation::Release);
