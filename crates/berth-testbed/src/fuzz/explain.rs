@@ -1,9 +1,10 @@
 //! Findings that a known limit explains. Each names its line of the page, word for word: when the
 //! limit is lifted and the line goes, the finding counts again.
 
-use super::check::{Outcome, fits};
+use super::check::{Node, Outcome, Pod, Scene, fits, rules};
 use super::finding::{Finding, What};
-use std::collections::{BTreeMap, BTreeSet};
+use super::world::Key;
+use std::collections::BTreeSet;
 
 const PAGE: &str = include_str!("../../../../docs/operate/kubernetes/limits.md");
 
@@ -18,38 +19,75 @@ const EXPLANATIONS: [Explanation; 3] = [
     Explanation {
         what: What::LeftWithoutPreempting,
         line: "Berth preempts no pod for a rule about other pods, for a spread or for a volume.",
-        applies: |finding, berth| {
-            berth
-                .after
-                .pods
-                .get(&finding.about)
-                .is_some_and(|pod| pod.has_rules() || !pod.claims().is_empty())
-        },
+        applies: has_to_do_with_rules,
     },
-    Explanation { what: What::LeftWaiting, line: KEPT_FOR_GPUS, applies: fits_gpu_nodes_alone },
+    Explanation { what: What::LeftWaiting, line: KEPT_FOR_GPUS, applies: is_kept_for_gpus },
     Explanation {
         what: What::LeftWithoutPreempting,
         line: KEPT_FOR_GPUS,
-        applies: fits_gpu_nodes_alone,
+        applies: would_be_kept_for_gpus,
     },
 ];
 
-const KEPT_FOR_GPUS: &str = "Pods without GPUs may wait although a GPU node has CPU left";
-
-/// Whether the pod asks for no GPU, and fits no node without GPUs.
-fn fits_gpu_nodes_alone(finding: &Finding, berth: &Outcome) -> bool {
+/// Wherever pods of lower priorities could make room, a rule is in the way as long as they are there.
+fn has_to_do_with_rules(finding: &Finding, berth: &Outcome) -> bool {
     let scene = &berth.after;
-    let has_gpus =
-        |amounts: &BTreeMap<String, i128>| amounts.iter().any(|(name, n)| is_gpu(name) && *n > 0);
     scene.pods.get(&finding.about).is_some_and(|pod| {
-        let mut others = scene.nodes.values().filter(|node| !has_gpus(&node.room));
-        !has_gpus(&pod.asks) && !others.any(|node| fits(scene, pod, node).is_ok())
+        scene.nodes.values().all(|node| {
+            fits(&without_lower(scene, pod, node), pod, node).is_err()
+                || rules(scene, pod, node).is_err()
+        })
     })
 }
 
-fn is_gpu(resource: &str) -> bool {
-    resource.ends_with("/gpu")
+fn without_lower(scene: &Scene, pod: &Pod, node: &Node) -> Scene {
+    let lower = scene.on(&node.name).filter(|other| other.priority < pod.priority);
+    let lower: Vec<&Key> = lower.map(|other| &other.key).collect();
+    scene.without(&lower)
 }
+
+const KEPT_FOR_GPUS: &str = "Pods without GPUs may wait although a GPU node has CPU left";
+
+/// The default of the policy `gpu_reserve`, as a divisor.
+const RESERVE_DIVISOR: i128 = 2;
+
+/// Every node that would take the pod keeps for its free GPUs what the pod would take.
+fn is_kept_for_gpus(finding: &Finding, berth: &Outcome) -> bool {
+    let scene = &berth.after;
+    scene.pods.get(&finding.about).is_some_and(|pod| {
+        let mut takers = scene.nodes.values().filter(|node| fits(scene, pod, node).is_ok());
+        takers.all(|node| takes_from_gpus(scene, pod, node))
+    })
+}
+
+/// The same where pods of lower priorities would have left.
+fn would_be_kept_for_gpus(finding: &Finding, berth: &Outcome) -> bool {
+    let scene = &berth.after;
+    scene.pods.get(&finding.about).is_some_and(|pod| {
+        scene.nodes.values().all(|node| {
+            let scene = without_lower(scene, pod, node);
+            fits(&scene, pod, node).is_err() || takes_from_gpus(&scene, pod, node)
+        })
+    })
+}
+
+/// Whether a pod without GPUs would leave too little for the free GPUs of a node.
+fn takes_from_gpus(scene: &Scene, pod: &Pod, node: &Node) -> bool {
+    let left = |resource: &str| {
+        let used = scene.on(&node.name).filter_map(|other| other.asks.get(resource));
+        node.room.get(resource).copied().unwrap_or(0) - used.sum::<i128>()
+    };
+    let gpus = node.room.get(GPU).copied().unwrap_or(0);
+    let takes = |resource: &str| {
+        let asked = pod.asks.get(resource).copied().unwrap_or(0);
+        let room = node.room.get(resource).copied().unwrap_or(0);
+        // Of the part of each free GPU, without rounding.
+        asked > 0 && (left(resource) - asked) * gpus * RESERVE_DIVISOR < room * left(GPU)
+    };
+    gpus > 0 && !pod.asks.contains_key(GPU) && (takes("cpu") || takes("memory"))
+}
+
+const GPU: &str = "nvidia.com/gpu";
 
 /// Marks what is explained.
 pub fn explain(findings: &mut [Finding], berth: &Outcome) {

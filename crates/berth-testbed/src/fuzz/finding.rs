@@ -25,6 +25,8 @@ pub enum What {
     BudgetViolated,
     /// The run did not come to rest.
     Restless,
+    /// Berth has logged an error.
+    Error,
 }
 
 #[derive(Debug, Clone)]

@@ -72,8 +72,7 @@ impl Lab {
     ///
     /// If the cluster refuses an object: then the world is not one.
     pub fn run(&self, world: &World, who: Who) -> Run {
-        let berth = (who == Who::Berth)
-            .then(|| Server::start_on(&self.program, &self.cluster.kubeconfig(ADMIN), &[]));
+        let mut berth = (who == Who::Berth).then(|| self.start_berth());
         let mut follower = Follower::new(&self.cluster, berth.as_ref());
         if !world.nodes_come_last() {
             self.add_nodes(world);
@@ -103,9 +102,20 @@ impl Lab {
         }
         let start = self.start_of(world);
         let (steps, reasons) = follower.end();
-        drop(berth);
+        let mut errors = Vec::new();
+        if let Some(berth) = &mut berth {
+            // So that the next one leads at once.
+            berth.stop();
+            errors = errors_in(&berth.log());
+        }
         self.clear();
-        Run { start, steps: steps_of(steps), is_at_rest, reasons }
+        Run { start, steps: steps_of(steps), is_at_rest, reasons, errors }
+    }
+
+    fn start_berth(&self) -> Server {
+        let berth = Server::start_on(&self.program, &self.cluster.kubeconfig(ADMIN), &[]);
+        until("berth leads", || berth.is_ready());
+        berth
     }
 
     fn add_nodes(&self, world: &World) {
@@ -190,6 +200,14 @@ impl Lab {
         gone("/api/v1/persistentvolumes", &["persistentvolumes"]);
         gone("/api/v1/nodes", &["nodes"]);
     }
+}
+
+/// What a server has logged as an error, without when that was.
+fn errors_in(log: &str) -> Vec<String> {
+    let errors = log.lines().filter_map(|line| line.split_once("ERROR"));
+    let mut errors: Vec<String> = errors.map(|(_, what)| what.to_owned()).collect();
+    errors.dedup();
+    errors
 }
 
 /// Without changes of pods that the checker does not look at.

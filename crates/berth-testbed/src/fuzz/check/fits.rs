@@ -31,6 +31,16 @@ pub fn at_the_time(scene: &Scene, pod: &Pod, node: &Node) -> Result<(), String> 
     spread(scene, pod, node)
 }
 
+/// What depends on other pods but not on what they take.
+///
+/// # Errors
+///
+/// Says which rule forbids it.
+pub fn rules(scene: &Scene, pod: &Pod, node: &Node) -> Result<(), String> {
+    apart(scene, pod, node)?;
+    at_the_time(scene, pod, node)
+}
+
 fn is_selected(pod: &Pod, node: &Node) -> bool {
     let exact = pod.spec["nodeSelector"].as_object().into_iter().flatten();
     let mut exact =

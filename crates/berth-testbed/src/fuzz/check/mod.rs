@@ -12,9 +12,9 @@ mod victims;
 #[cfg(test)]
 mod tests;
 
-pub use fits::fits;
+pub use fits::{fits, rules};
 pub use history::Step;
-pub use scene::{Pod, Scene};
+pub use scene::{Node, Pod, Scene};
 pub use victims::Outcome;
 
 use super::finding::{Finding, What};
@@ -30,6 +30,8 @@ pub struct Run {
     pub is_at_rest: bool,
     /// Why pods wait, as their conditions say.
     pub reasons: BTreeMap<Key, String>,
+    /// What Berth has logged as an error.
+    pub errors: Vec<String>,
 }
 
 impl Run {
@@ -42,9 +44,11 @@ impl Run {
 /// Everything that is wrong with Berth's run of a world.
 pub fn of_berth(world: &World, berth: &Run, peer: &Run) -> Vec<Finding> {
     let mut findings = valid::check(&berth.start, &berth.steps);
+    let all = Key { namespace: String::new(), name: "all".to_owned() };
+    let logged = berth.errors.iter().map(|error| Finding::new(What::Error, &all, error.clone()));
+    findings.extend(logged);
     if !berth.is_at_rest {
-        let about = Key { namespace: String::new(), name: "all".to_owned() };
-        findings.push(Finding::new(What::Restless, &about, "it does not come to rest".to_owned()));
+        findings.push(Finding::new(What::Restless, &all, "it does not come to rest".to_owned()));
         return findings;
     }
     let outcome = berth.outcome(world);

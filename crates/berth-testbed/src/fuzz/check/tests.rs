@@ -119,6 +119,7 @@ fn a_victim_that_could_have_stayed_is_needless() {
         steps,
         is_at_rest: true,
         reasons: BTreeMap::new(),
+        errors: Vec::new(),
     };
     let one = run(vec![seen(&a), seen(&b), Step::Phase, gone(&a), seen(&high)]);
     let both = run(vec![seen(&a), seen(&b), Step::Phase, gone(&a), gone(&b), seen(&high)]);
@@ -142,7 +143,13 @@ fn a_budget_that_another_victim_would_have_kept_is_found() {
     let high = pod("high", "2", 1_000, Some("n0"));
     let run = |victim: &Value| {
         let steps = vec![seen(&a), seen(&b), Step::Phase, gone(victim), seen(&high)];
-        Run { start: start.clone(), steps, is_at_rest: true, reasons: BTreeMap::new() }
+        Run {
+            start: start.clone(),
+            steps,
+            is_at_rest: true,
+            reasons: BTreeMap::new(),
+            errors: Vec::new(),
+        }
     };
     let found = of_berth(&world(Kind::PreemptOne), &run(&a), &run(&b));
     assert_eq!(found.iter().map(|one| one.what).collect::<Vec<_>>(), [What::BudgetViolated]);

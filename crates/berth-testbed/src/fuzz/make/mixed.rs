@@ -75,7 +75,7 @@ impl Draw<'_> {
         let name = self.name();
         let ask = pods::ask(self.random);
         let mut pod = pods::pod(self.random, &name, &ask);
-        let traits = self.random.pick(&[0, 0, 1, 1, 1, 2, 2, 3]);
+        let traits = self.random.pick(&[0, 0, 0, 1, 1, 1, 1, 2, 2, 3]);
         for _ in 0..traits {
             self.constrain(&mut pod);
         }

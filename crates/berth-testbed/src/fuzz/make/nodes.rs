@@ -39,9 +39,9 @@ pub fn plain(name: &str, size: Size) -> Value {
 
 pub fn size(random: &mut Random) -> Size {
     Size {
-        cpu: random.pick(&[4, 8, 16]),
+        cpu: random.pick(&[4, 8, 16, 16]),
         memory_gi: random.pick(&[8, 16, 32]),
-        gpus: random.pick(&[0, 0, 2, 4, 8]),
+        gpus: random.pick(&[0, 0, 4, 8, 8]),
     }
 }
 
@@ -66,12 +66,12 @@ pub fn node(random: &mut Random, at: usize) -> Value {
         let few = random.between(2, 4).to_string();
         node["status"]["allocatable"]["pods"] = few.into();
     }
-    if random.percent(25) {
+    if random.percent(15) {
         let effect = random.pick(&["NoSchedule", "NoSchedule", "NoExecute", "PreferNoSchedule"]);
         let value = random.pick(&["yes", "no"]);
         node["spec"]["taints"] = json!([{ "key": "only", "value": value, "effect": effect }]);
     }
-    if random.percent(10) {
+    if random.percent(8) {
         node["spec"]["unschedulable"] = true.into();
     }
     node

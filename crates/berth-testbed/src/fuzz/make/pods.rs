@@ -17,7 +17,7 @@ pub struct Ask {
 pub fn ask(random: &mut Random) -> Ask {
     let gpus = if random.percent(35) { random.pick(&[1, 1, 2, 4]) } else { 0 };
     Ask {
-        cpu_milli: random.pick(&[0, 100, 250, 500, 1_000, 2_000, 3_000, 7_000]),
+        cpu_milli: random.pick(&[0, 100, 100, 250, 500, 500, 1_000, 1_000, 2_000, 3_000, 7_000]),
         memory_mi: random.pick(&[0, 64, 512, 1_024, 4_096]),
         gpus,
     }
