@@ -12,6 +12,8 @@ use berth_model::{Event, JobChange, JobId, PodRef, Span, Time};
 /// The end is announced so long before it, or a tenth of the limit if that is shorter.
 const ANNOUNCED_BEFORE: Span = Span::mins(10);
 const SHARE_OF_LIMIT: i64 = 10;
+/// And never later than this.
+const AT_LEAST_BEFORE: Span = Span::secs(6);
 
 /// The condition that announces an end.
 pub const CONDITION: &str = "berth.dev/TimeLimitNear";
@@ -34,7 +36,7 @@ pub fn coming_ends(core: &Core, now: Time) -> Vec<ComingEnd> {
     let ends = of_pods.filter_map(|(job, live)| {
         let limit = live.detail.time_limit.filter(|limit| !limit.is_unlimited())?;
         let at = core.state.progress(*job)?.ends_at_most?;
-        let before = Span(limit.0 / SHARE_OF_LIMIT).min(ANNOUNCED_BEFORE);
+        let before = Span(limit.0 / SHARE_OF_LIMIT).clamp(AT_LEAST_BEFORE, ANNOUNCED_BEFORE);
         (at - before <= now).then_some(ComingEnd { job: *job, at, limit })
     });
     ends.collect()
