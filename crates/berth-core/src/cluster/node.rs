@@ -59,6 +59,9 @@ pub(crate) struct Node {
     pub counted_free: Counted,
     pub tasks: Vec<TaskIx>,
     pub promised_slots: Vec<PromisedSlot>,
+    /// What is short of the CPU and memory that free GPUs are left, as it was when a claim of a job
+    /// without GPUs began.
+    pub gpu_debt: (i64, i64),
     /// When its tasks end, where anything is promised here. One that is missing is taken to stay.
     pub ends: Vec<TaskEnd>,
     pub blocks: Vec<Block>,
@@ -83,6 +86,9 @@ pub(crate) struct Requester {
     pub rush: bool,
     /// Which shares lie beside those of its queue alone.
     pub apart: Apart,
+    /// It takes the places of others: what is short already of what free GPUs are left is no
+    /// reason to take more from them.
+    pub claims: bool,
 }
 
 /// What one task of a leaf group needs on a node.
@@ -260,7 +266,18 @@ impl Node {
         };
         let cpu = self.spec.cpu.map_or(0, |cpu| part(cpu.0));
         let memory = self.spec.memory.map_or(0, |memory| part(memory.0));
-        (cpu, memory)
+        match requester.claims {
+            true => ((cpu - self.gpu_debt.0).max(0), (memory - self.gpu_debt.1).max(0)),
+            false => (cpu, memory),
+        }
+    }
+
+    /// What is short now of what such a task leaves to free GPUs.
+    pub fn gpu_debt(&self, need: &Need, requester: &Requester) -> (i64, i64) {
+        let requester = Requester { claims: false, ..*requester };
+        let (cpu, memory) = self.spare(&requester);
+        let (cpu_kept, memory_kept) = self.kept_for_gpus(need, &requester);
+        ((cpu_kept - cpu.max(0)).max(0), (memory_kept - memory.max(0)).max(0))
     }
 
     /// Thousandths of GPUs that are free and that no other job has a promise of.

@@ -134,6 +134,7 @@ impl Planner<'_> {
             until: state.now + state.hold_span(known),
             rush,
             apart: Apart::of(&state.policy),
+            claims: false,
         }
     }
 

@@ -197,6 +197,7 @@ impl Leaf {
             until: Time(0),
             rush: false,
             apart: Apart::None,
+            claims: false,
         };
         let node = cluster.emptied(ix);
         if !self.suits(&node) { 0 } else { node.capacity(&self.need, &requester, self.count) }

@@ -1,6 +1,6 @@
 //! Jobs without GPUs leave on GPU nodes the CPU and memory that the free GPUs there will need.
 
-use super::{carry_out, node_with, runs, started, task, tell, world};
+use super::{carry_out, node_with, runs, started, stopped, task, tell, world};
 use crate::check::world::name;
 use berth_core::State;
 use berth_model::*;
@@ -98,4 +98,31 @@ fn a_log_from_before_the_reserve_is_read_back_as_it_was_decided() {
         tell(&mut state, Event::Decided { job, decisions });
     }
     assert_eq!(state.snapshot().jobs.iter().filter(|job| !job.leases.is_empty()).count(), 2);
+}
+
+#[test]
+fn nobody_is_stopped_to_make_room_for_free_gpus() {
+    // All cores are taken although eight GPUs are free: who comes takes the place of one, and no
+    // more are stopped for the GPUs' sake.
+    let mut made = world([node_with("n1", 8, 16)]).jobs([task(100, 100, 0, 2)]);
+    for at in 1..=8 {
+        made = made.running(runs(task(at, 10, 0, 2), "n1", 0..0));
+    }
+    let (_, plan) = made.plan();
+    assert_eq!(stopped(&plan).len(), 1);
+    // Where cores are free but kept for GPUs, it takes these rather than the place of a lower one.
+    let mut made = world([node_with("n1", 8, 16)]).jobs([task(100, 100, 0, 4)]);
+    for at in 1..=4 {
+        made = made.running(runs(task(at, 10, 0, 2), "n1", 0..0));
+    }
+    let (_, plan) = made.plan();
+    assert_eq!(stopped(&plan), BTreeSet::new());
+    assert_eq!(started(&plan), [(100, name("n1"))].into());
+    // One of their own class waits.
+    let mut made = world([node_with("n1", 8, 16)]).jobs([task(100, 10, 0, 4)]);
+    for at in 1..=4 {
+        made = made.running(runs(task(at, 10, 0, 2), "n1", 0..0));
+    }
+    let (_, plan) = made.plan();
+    assert_eq!((stopped(&plan), started(&plan)), (BTreeSet::new(), BTreeSet::new()));
 }
