@@ -8,7 +8,7 @@ use super::window::Window;
 use super::{suspend, volumes};
 use crate::retry::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::state::observation::Observation;
-use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
+use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome, UnwrittenReason};
 use crate::state::time_limits::CONDITION;
 use crate::view::{LEASE, ObjectEvent};
 use berth_engine::Inlet;
@@ -270,14 +270,23 @@ impl Executor {
             ApiOrder::WriteEvent(event) => return self.write_event(event).await,
             _ => return,
         };
-        match self.api.set_unschedulable(&pod, &version, reason, &message).await {
-            Ok(true) => {}
-            Ok(false) => self.report(OrderOutcome::ReasonNotWritten(pod)).await,
+        let again = match self.api.set_unschedulable(&pod, &version, reason, &message).await {
+            Ok(true) => return,
+            Ok(false) => false,
             Err(error) => {
                 tracing::debug!(%error, pod = pod.name, "a reason could not be written");
-                self.report(OrderOutcome::ReasonNotWritten(pod)).await;
+                error.is_transient()
             }
-        }
+        };
+        let unwritten = UnwrittenReason { pod, version, reason, message, again };
+        let unwritten = OrderOutcome::ReasonNotWritten(unwritten);
+        // The pause is not spent in the place of another message.
+        tokio::spawn(async move {
+            if again {
+                tokio::time::sleep(LONGEST_PAUSE).await;
+            }
+            self.report(unwritten).await;
+        });
     }
 }
 

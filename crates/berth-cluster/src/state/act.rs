@@ -1,6 +1,6 @@
 //! Decisions of the core become orders about pods, and the outcomes of orders are taken in.
 
-use super::orders::{ApiOrder, Bind, BindPermit, OrderOutcome, UNSCHEDULABLE};
+use super::orders::{ApiOrder, Bind, BindPermit, OrderOutcome, UNSCHEDULABLE, UnwrittenReason};
 use super::shares::Begin;
 use super::{ClusterState, Uid, lease_of};
 use crate::view::{ObjectEvent, PodEvent};
@@ -200,6 +200,23 @@ impl ClusterState {
         self.order(ApiOrder::WriteReason { pod: at, version, reason, message });
     }
 
+    /// A reason that still holds is written on the pod's newer version, which may have come before
+    /// this answer and then comes no more. Without one it comes yet, and Berth explains the pod anew.
+    fn write_reason_again(&mut self, unwritten: UnwrittenReason) {
+        let UnwrittenReason { pod: at, version, reason, message, again } = unwritten;
+        let Some(pod) = self.pods.get_mut(&at.uid).filter(|pod| pod.reported_reason == message)
+        else {
+            return;
+        };
+        if pod.view.node.is_none() && (again || pod.view.version != version) {
+            let version = pod.view.version.clone();
+            return self.order(ApiOrder::WriteReason { pod: at, version, reason, message });
+        }
+        pod.reported_reason.clear();
+        let gang = pod.request().map(|request| request.gang.clone());
+        gang.iter().for_each(|gang| self.tell_incomplete(gang));
+    }
+
     /// What came of an order.
     pub fn done(&mut self, turn: &mut Turn<'_>, done: OrderOutcome) {
         match done {
@@ -238,13 +255,7 @@ impl ClusterState {
                 self.claim_later(turn, &pod.uid, &why);
             }
             OrderOutcome::NotReserved(slot, why) => self.not_reserved(turn, &slot, &why),
-            OrderOutcome::ReasonNotWritten(pod) => {
-                if let Some(pod) = self.pods.get_mut(&pod.uid) {
-                    pod.reported_reason.clear();
-                    let gang = pod.request().map(|request| request.gang.clone());
-                    gang.iter().for_each(|gang| self.tell_incomplete(gang));
-                }
-            }
+            OrderOutcome::ReasonNotWritten(unwritten) => self.write_reason_again(unwritten),
         }
         // A reservation pod may have become unused.
         self.nodes.report(turn);

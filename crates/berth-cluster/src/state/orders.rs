@@ -128,10 +128,21 @@ pub enum OrderOutcome {
     Infeasible(LeaseId, String),
     /// It will never be possible.
     Impossible(LeaseId, String),
-    /// The pod had changed meanwhile, so nothing was written on it.
-    ReasonNotWritten(PodRef),
+    /// Nothing was written: the pod was another version meanwhile, or the API server failed.
+    ReasonNotWritten(UnwrittenReason),
     /// No pod could be made that holds the GPU.
     NotReserved(GpuSlot, String),
+}
+
+/// A [`ApiOrder::WriteReason`] that was not carried out.
+#[derive(Debug)]
+pub struct UnwrittenReason {
+    pub pod: PodRef,
+    pub version: String,
+    pub reason: &'static str,
+    pub message: String,
+    /// Whether the API server failed, so that the same write may succeed later.
+    pub again: bool,
 }
 
 #[derive(Debug)]

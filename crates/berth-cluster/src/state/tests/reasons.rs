@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::state::Explanation;
+use crate::state::orders::{UNSCHEDULABLE, UnwrittenReason};
 use crate::state::time_limits::coming_ends;
 use crate::view::PodEvent;
 use berth_model::{JobId, Policy, Reason, Span};
@@ -368,4 +369,43 @@ fn a_pod_that_waits_gets_an_event_for_each_blocker_and_no_more_than_one_a_minute
     assert_eq!(events(61, "its queue"), ["It waits for its queue"]);
     assert!(events(300, "its queue").is_empty());
     assert_eq!(events(700, "its queue").len(), 1, "it is counted now and then");
+}
+
+#[test]
+fn a_reason_is_written_on_the_newer_version_that_was_seen_before_the_conflict() {
+    let mut world = World::new(&[]);
+    let pod_of = |world: &World, version: &str| {
+        world.pod("slow", "berth", 1, |pod| pod["metadata"]["resourceVersion"] = json!(version))
+    };
+    let version_of = |orders: &[ApiOrder]| {
+        orders.iter().find_map(|order| match order {
+            ApiOrder::WriteReason { version, .. } => Some(version.clone()),
+            _ => None,
+        })
+    };
+    let pod = pod_of(&world, "1");
+    let at = pod.at.clone();
+    world.put([pod]);
+    let uid = at.uid.clone();
+    let orders = world.turn(|state, _| state.report_reason(&uid, "its group is missing"));
+    assert_eq!(version_of(&orders).as_deref(), Some("1"));
+    let newer = pod_of(&world, "2");
+    world.put([newer]);
+    let unwritten = |version: &str, again: bool| {
+        Observation::OrderDone(OrderOutcome::ReasonNotWritten(UnwrittenReason {
+            pod: at.clone(),
+            version: version.to_owned(),
+            reason: UNSCHEDULABLE,
+            message: "its group is missing".to_owned(),
+            again,
+        }))
+    };
+    let orders = world.observe(unwritten("1", false));
+    assert_eq!(version_of(&orders).as_deref(), Some("2"), "{orders:?}");
+    let orders = world.observe(unwritten("2", true));
+    assert_eq!(version_of(&orders).as_deref(), Some("2"), "the API server failed: {orders:?}");
+    let orders = world.observe(unwritten("2", false));
+    assert_eq!(version_of(&orders), None, "the version that conflicts is yet to be seen");
+    let orders = world.turn(|state, _| state.report_reason(&uid, "its group is missing"));
+    assert_eq!(version_of(&orders).as_deref(), Some("2"), "then it is written anew");
 }
