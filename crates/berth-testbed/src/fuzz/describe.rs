@@ -7,11 +7,25 @@ use super::world::{Key, World};
 use serde_json::Value;
 use std::fmt::Write;
 
-pub fn describe(world: &World, finding: &Finding, both: &Both) -> String {
+/// One text for each finding; the last one has the world as well.
+pub fn describe(world: &World, findings: &[&Finding], both: &Both) -> Vec<String> {
+    let mut texts: Vec<String> = findings.iter().map(|one| short(world, one, both)).collect();
+    if let Some(last) = texts.last_mut() {
+        last.push_str(&whole(world, both));
+    }
+    texts
+}
+
+fn short(world: &World, finding: &Finding, both: &Both) -> String {
     let mut text = format!("seed {} ({:?}): {finding}\n", world.seed, world.kind);
     if let Some(why) = both.berth.reasons.get(&finding.about) {
         let _ = writeln!(text, "  it says: {why}");
     }
+    text
+}
+
+fn whole(world: &World, both: &Both) -> String {
+    let mut text = String::new();
     for node in &world.nodes {
         let (name, status) = (Key::of(node).name, &node["status"]["allocatable"]);
         let labels = &node["metadata"]["labels"];

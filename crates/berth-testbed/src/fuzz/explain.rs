@@ -1,7 +1,7 @@
 //! Findings that a known limit explains. Each names its line of the page, word for word: when the
 //! limit is lifted and the line goes, the finding counts again.
 
-use super::check::{Node, Outcome, Pod, Scene, fits, rules};
+use super::check::{Node, Outcome, Pod, Scene, check_complete, fits, rules};
 use super::finding::{Finding, What};
 use super::world::Key;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ struct Explanation {
     applies: fn(&Finding, &Outcome) -> bool,
 }
 
-const EXPLANATIONS: [Explanation; 3] = [
+const EXPLANATIONS: [Explanation; 6] = [
     Explanation {
         what: What::LeftWithoutPreempting,
         line: "Berth preempts no pod for a rule about other pods, for a spread or for a volume.",
@@ -26,6 +26,14 @@ const EXPLANATIONS: [Explanation; 3] = [
         what: What::LeftWithoutPreempting,
         line: KEPT_FOR_GPUS,
         applies: would_be_kept_for_gpus,
+    },
+    Explanation { what: What::GangLeftWaiting, line: KEPT_FOR_GPUS, applies: gang_needs_gpu_nodes },
+    // Nodes that would have been cheaper are kept, so others had to do.
+    Explanation { what: What::MoreVictims, line: KEPT_FOR_GPUS, applies: may_not_have_gpu_nodes },
+    Explanation {
+        what: What::BudgetViolated,
+        line: KEPT_FOR_GPUS,
+        applies: may_not_have_gpu_nodes,
     },
 ];
 
@@ -71,18 +79,43 @@ fn would_be_kept_for_gpus(finding: &Finding, berth: &Outcome) -> bool {
     })
 }
 
+/// The pods of a gang ask for no GPU, and would not all fit on nodes that have no free one.
+fn gang_needs_gpu_nodes(finding: &Finding, berth: &Outcome) -> bool {
+    let mut scene = berth.after.clone();
+    let is_member = |pod: &&Pod| pod.gang.as_ref().is_some_and(|gang| gang.name == finding.about);
+    let asks = berth.after.pods.values().filter(is_member).any(|pod| pod.asks.contains_key(GPU));
+    scene.nodes.retain(|_, node| free(&berth.after, node, GPU) == 0);
+    let still = check_complete(&scene, true);
+    !asks && !still.iter().any(|one| (one.what, &one.about) == (finding.what, &finding.about))
+}
+
+/// The pod would get another node by stopping pods there, but for what that keeps for its GPUs.
+fn may_not_have_gpu_nodes(finding: &Finding, berth: &Outcome) -> bool {
+    let scene = &berth.before;
+    berth.after.pods.get(&finding.about).is_some_and(|pod| {
+        scene.nodes.values().any(|node| {
+            let scene = without_lower(scene, pod, node);
+            fits(&scene, pod, node).is_ok() && takes_from_gpus(&scene, pod, node)
+        })
+    })
+}
+
+/// What is left of a resource on a node.
+fn free(scene: &Scene, node: &Node, resource: &str) -> i128 {
+    let used = scene.on(&node.name).filter_map(|other| other.asks.get(resource));
+    node.room.get(resource).copied().unwrap_or(0) - used.sum::<i128>()
+}
+
 /// Whether a pod without GPUs would leave too little for the free GPUs of a node.
 fn takes_from_gpus(scene: &Scene, pod: &Pod, node: &Node) -> bool {
-    let left = |resource: &str| {
-        let used = scene.on(&node.name).filter_map(|other| other.asks.get(resource));
-        node.room.get(resource).copied().unwrap_or(0) - used.sum::<i128>()
-    };
     let gpus = node.room.get(GPU).copied().unwrap_or(0);
     let takes = |resource: &str| {
         let asked = pod.asks.get(resource).copied().unwrap_or(0);
         let room = node.room.get(resource).copied().unwrap_or(0);
         // Of the part of each free GPU, without rounding.
-        asked > 0 && (left(resource) - asked) * gpus * RESERVE_DIVISOR < room * left(GPU)
+        asked > 0
+            && (free(scene, node, resource) - asked) * gpus * RESERVE_DIVISOR
+                < room * free(scene, node, GPU)
     };
     gpus > 0 && !pod.asks.contains_key(GPU) && (takes("cpu") || takes("memory"))
 }

@@ -204,10 +204,20 @@ impl Lab {
 
 /// What a server has logged as an error, without when that was.
 fn errors_in(log: &str) -> Vec<String> {
-    let errors = log.lines().filter_map(|line| line.split_once("ERROR"));
-    let mut errors: Vec<String> = errors.map(|(_, what)| what.to_owned()).collect();
+    let errors = log.lines().map(without_colours).filter_map(|line| {
+        let (_, what) = line.split_once("ERROR")?;
+        Some(what.trim().to_owned())
+    });
+    let mut errors: Vec<String> = errors.collect();
     errors.dedup();
     errors
+}
+
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.map(|part| part.split_once('m').map_or(part, |(_, text)| text));
+    std::iter::once(first).chain(rest).collect()
 }
 
 /// Without changes of pods that the checker does not look at.

@@ -56,7 +56,7 @@ pub struct Report {
     pub stopped_by_berth: usize,
     pub stopped_by_peer: usize,
     pub explained: usize,
-    /// Seed, finding and a description, one text for each.
+    /// Seed and finding, one text for each; the last one of a world has the world as well.
     pub findings: Vec<String>,
     /// What the checker found wrong with kube-scheduler: mistakes of its own.
     pub mistakes: Vec<String>,
@@ -129,9 +129,10 @@ fn one(lab: &Lab, world: &World, shrinks: bool) -> Report {
     let both = Both::of(lab, world);
     let (peer, berth) = (both.peer.outcome(world), both.berth.outcome(world));
     let mistakes = of_peer(world, &both.peer);
-    let mistakes = mistakes.iter().map(|one| describe::describe(world, one, &both)).collect();
-    let mut findings: Vec<String> =
-        both.unexplained().map(|one| describe::describe(world, one, &both)).collect();
+    let mistakes: Vec<&Finding> = mistakes.iter().collect();
+    let mistakes = describe::describe(world, &mistakes, &both);
+    let unexplained: Vec<&Finding> = both.unexplained().collect();
+    let mut findings = describe::describe(world, &unexplained, &both);
     if shrinks && let Some(first) = both.unexplained().next() {
         findings.push(shrink::shrink(lab, world, first));
     }

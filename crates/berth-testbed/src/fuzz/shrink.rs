@@ -30,7 +30,9 @@ pub fn shrink(lab: &Lab, world: &World, finding: &Finding) -> String {
         step /= 2;
     }
     match smallest {
-        (world, Some((found, both))) => format!("smaller: {}", describe(&world, &found, &both)),
+        (world, Some((found, both))) => {
+            format!("smaller: {}", describe(&world, &[&found], &both).concat())
+        }
         (_, None) => format!("seed {}: no smaller world has it", world.seed),
     }
 }

@@ -12,6 +12,7 @@ mod victims;
 #[cfg(test)]
 mod tests;
 
+pub use complete::check as check_complete;
 pub use fits::{fits, rules};
 pub use history::Step;
 pub use scene::{Node, Pod, Scene};
