@@ -34,6 +34,7 @@ check: components postgres faketime promtool ## What daily work needs: format, l
 # to be part of each change.
 .PHONY: test-long
 test-long: toolchain postgres kube-tools mlflow-large-tools ## The long tests: faults injected, rights revoked, buckets, trainings, the API fuzzed
+	$(CARGO) test --workspace --locked --lib -- --ignored state::model::
 	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
 	$(CARGO) test --workspace --locked --test suite -- --ignored bucket:: training:: import_long::
 	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)
@@ -49,6 +50,11 @@ unit: toolchain postgres faketime promtool kube-tools oidc-tools mlflow-tools dv
 .PHONY: kube-rbac
 kube-rbac: toolchain kube-tools ## Revoke each right of the chart, one at a time, and see what waits
 	$(CARGO) test --workspace --locked --test cluster -- --ignored rbac::
+
+# WORLDS says how many, SEED which one is the first. A world runs in seconds.
+.PHONY: fuzz-kube
+fuzz-kube: toolchain kube-tools ## Schedule random worlds by kube-scheduler and by Berth (WORLDS=200)
+	$(CARGO) test --workspace --locked --test cluster -- --ignored --nocapture fuzz::
 
 # SCHEDULER=yes adds kube-scheduler; otherwise pods wait for whoever schedules them.
 .PHONY: kube-up

@@ -25,6 +25,8 @@ const PART: usize = 8 << 20;
 const MOST_PARTS: u64 = 9_000;
 /// Parts in flight at once.
 const AT_ONCE: usize = 3;
+/// The folder of objects that have a name instead of a sum. Sums have two digits there.
+const NAMED: &str = "named";
 /// The read timeout.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -99,14 +101,58 @@ impl Bucket {
         if self.size(id).await? == Some(bytes) {
             return Ok(false);
         }
+        self.send(self.key(id), bytes, part).await.map(|()| true)
+    }
+
+    /// The object of a name that the server gives itself.
+    fn named(&self, name: &str) -> Key {
+        Key::from(format!("{}/{NAMED}/{name}", self.prefix))
+    }
+
+    /// Uploads a file under a name, in the place of what has it.
+    pub async fn put_named(&self, name: &str, bytes: u64, file: &Path) -> Result<()> {
+        self.send(self.named(name), bytes, file).await
+    }
+
+    /// Streams the bytes that have a name; nothing where none do.
+    pub async fn read_named(
+        &self,
+        name: &str,
+    ) -> Result<Option<BoxStream<'static, std::io::Result<Bytes>>>> {
+        match self.client.get(&self.named(name)).await {
+            Ok(found) => Ok(Some(found.into_stream().map_err(std::io::Error::other).boxed())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed("read an object")(error)),
+        }
+    }
+
+    pub async fn remove_named(&self, name: &str) -> Result<()> {
+        match self.client.delete(&self.named(name)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("remove an object")(error)),
+        }
+    }
+
+    /// The names that begin with this folder, without it, and when each was last written.
+    pub async fn list_named(&self, folder: &str) -> Result<Vec<(String, SystemTime)>> {
+        let prefix = self.named(folder);
+        let found = self.client.list(Some(&prefix)).try_collect::<Vec<_>>().await;
+        let found = found.map_err(self.failed("list objects"))?;
+        let named = found.into_iter().filter_map(|found| {
+            let name = found.location.filename()?.to_owned();
+            Some((name, SystemTime::from(found.last_modified)))
+        });
+        Ok(named.collect())
+    }
+
+    async fn send(&self, key: Key, bytes: u64, part: &Path) -> Result<()> {
         let path = part.to_owned();
         let open = move || File::open(&path).map_err(|error| Error::io("read", &path, error));
         let mut file = on_disk(open).await?;
-        let key = self.key(id);
         if bytes <= PART as u64 {
             let (_, all) = next_piece(file, part).await?;
             let put = self.client.put(&key, all.unwrap_or_default().into()).await;
-            return put.map(|_| true).map_err(self.failed("write an object"));
+            return put.map(drop).map_err(self.failed("write an object"));
         }
         let upload = self.client.put_multipart(&key).await;
         let upload = upload.map_err(self.failed("begin an object"))?;
@@ -125,7 +171,7 @@ impl Bucket {
         match sent.await {
             Ok(()) => {
                 let put = upload.finish().await;
-                put.map(|_| true).map_err(self.failed("write an object"))
+                put.map(drop).map_err(self.failed("write an object"))
             }
             Err(error) => {
                 // The store bills the parts of an unfinished upload until a client removes them.

@@ -13,6 +13,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Where objects are kept.
 #[derive(Debug, Clone)]
@@ -136,6 +137,43 @@ impl Blobs {
                 on_disk(move || folder.remove(&id)).await
             }
             Place::Bucket(bucket) => bucket.remove(id).await,
+        }
+    }
+
+    /// Whether objects are in a bucket, so that other servers reach them.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.0.place, Place::Bucket(_))
+    }
+
+    /// Keeps a file in the bucket under a name that the server gives it. Without a bucket nothing is
+    /// done, and the answer is false.
+    pub async fn put_named(&self, name: &str, bytes: u64, file: &Path) -> Result<bool> {
+        match &self.0.place {
+            Place::Folder(_) => Ok(false),
+            Place::Bucket(bucket) => bucket.put_named(name, bytes, file).await.map(|()| true),
+        }
+    }
+
+    /// Streams what has a name in the bucket; nothing where there is none.
+    pub async fn read_named(&self, name: &str) -> Result<Option<Content>> {
+        match &self.0.place {
+            Place::Folder(_) => Ok(None),
+            Place::Bucket(bucket) => bucket.read_named(name).await,
+        }
+    }
+
+    pub async fn remove_named(&self, name: &str) -> Result<()> {
+        match &self.0.place {
+            Place::Folder(_) => Ok(()),
+            Place::Bucket(bucket) => bucket.remove_named(name).await,
+        }
+    }
+
+    /// What a folder of names has, and when each was last written.
+    pub async fn list_named(&self, folder: &str) -> Result<Vec<(String, SystemTime)>> {
+        match &self.0.place {
+            Place::Folder(_) => Ok(Vec::new()),
+            Place::Bucket(bucket) => bucket.list_named(folder).await,
         }
     }
 

@@ -25,6 +25,8 @@ pub struct Options {
     pub reservation_image: String,
     /// How urgent those pods are; the default of the cluster where left out.
     pub reservation_priority: Option<String>,
+    /// Whether an event on each pod says where it was scheduled.
+    pub scheduled_events: bool,
     /// How jobs of Berth's own run.
     pub jobs: PodSettings,
     pub figures: FigureSources,

@@ -25,6 +25,8 @@ struct Table {
     cluster: Vec<Row>,
     /// In the namespace this runs in.
     own: Vec<Row>,
+    /// In the namespace of the Lease.
+    lease: Vec<Row>,
     /// In the namespace of the pods that hold shared GPUs.
     reservations: Vec<Row>,
 }
@@ -56,7 +58,13 @@ struct Asked {
 /// Says which rights are missing. That is an error where nothing can be begun without them; what
 /// needs others waits until they are given, and nothing waits for these to be looked at.
 pub async fn check(api: &Api, options: &Options) -> berth_kube::Result<()> {
-    let asked = asked(api.namespace(), &options.reservation_namespace, &features(options));
+    let own = api.namespace();
+    let places = Places {
+        own,
+        lease: options.lease.namespace.as_deref().unwrap_or(own),
+        reservations: &options.reservation_namespace,
+    };
+    let asked = asked(places, &features(options));
     let (served, asked) = tokio::join!(api.groups(), not_listed(api, asked));
     // Where that is not known, all are asked for.
     let is_served = |asked: &Asked| match &served {
@@ -134,7 +142,15 @@ fn features(options: &Options) -> Vec<&'static str> {
     all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
 }
 
-fn asked(own: &str, reservations: &str, features: &[&str]) -> Vec<Asked> {
+/// The namespaces in which rights are asked for.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    own: &'a str,
+    lease: &'a str,
+    reservations: &'a str,
+}
+
+fn asked(places: Places<'_>, features: &[&str]) -> Vec<Asked> {
     let table = match serde_saphyr::from_str::<Table>(TABLE) {
         Ok(table) => table,
         Err(error) => {
@@ -143,9 +159,12 @@ fn asked(own: &str, reservations: &str, features: &[&str]) -> Vec<Asked> {
         }
     };
     let cluster = table.cluster.into_iter().map(|row| (row, None));
-    let own = table.own.into_iter().map(|row| (row, Some(own.to_owned())));
-    let reserved = table.reservations.into_iter();
-    let reserved = reserved.map(|row| (row, Some(reservations.to_owned())));
+    let within = |rows: Vec<Row>, place: &str| {
+        let place = place.to_owned();
+        rows.into_iter().map(move |row| (row, Some(place.clone())))
+    };
+    let own = within(table.own, places.own).chain(within(table.lease, places.lease));
+    let reserved = within(table.reservations, places.reservations);
     let is_on = |row: &Row| row.when.as_deref().is_none_or(|when| features.contains(&when));
     let rows = cluster.chain(own).chain(reserved).filter(|(row, _)| is_on(row));
     rows.flat_map(|(row, namespace)| {
@@ -168,15 +187,28 @@ fn asked(own: &str, reservations: &str, features: &[&str]) -> Vec<Asked> {
 mod tests {
     use super::*;
 
+    const HERE: Places<'static> = Places { own: "here", lease: "leases", reservations: "there" };
+
+    #[test]
+    fn rights_on_the_lease_are_asked_for_where_the_lease_is() {
+        let asked = asked(HERE, &["replicas"]);
+        let of = |resource: &str| -> BTreeSet<&str> {
+            let asked = asked.iter().filter(|one| one.right.resource == resource);
+            asked.filter_map(|one| one.namespace.as_deref()).collect()
+        };
+        assert_eq!(of("leases"), ["leases"].into());
+        assert_eq!(of("endpointslices"), ["here"].into());
+    }
+
     #[test]
     fn every_right_says_what_it_is_for_and_is_there_once() {
         let slices = |features: &[&str]| {
-            let mut asked = asked("here", "there", features).into_iter();
+            let mut asked = asked(HERE, features).into_iter();
             asked.any(|one| one.right.resource == "endpointslices")
         };
         assert!(slices(&["replicas"]) && !slices(&[]));
         let all = ["replicas", "jobs", "gates", "kai", "kueue", "volcano"];
-        let asked = asked("here", "there", &all);
+        let asked = asked(HERE, &all);
         assert!(asked.iter().any(|one| one.right.to_string() == "create pods/binding"));
         assert!(asked.iter().all(|one| !one.purpose.is_empty()));
         let mut all: Vec<_> = asked.iter().map(|one| (&one.right, &one.namespace)).collect();
@@ -188,7 +220,7 @@ mod tests {
 
     #[test]
     fn without_jobs_of_its_own_berth_makes_pods_in_one_namespace_alone() {
-        let asked = asked("here", "there", &["gates"]);
+        let asked = asked(HERE, &["gates"]);
         let where_to = |right: &str| -> Vec<Option<&str>> {
             let asked = asked.iter().filter(|one| one.right.to_string() == right);
             asked.map(|one| one.namespace.as_deref()).collect()

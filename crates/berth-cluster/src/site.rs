@@ -1,8 +1,9 @@
 //! Wires a Kubernetes cluster to the loop: watches and readers report observations, the state takes
 //! them in, and executors carry out what it orders.
 
+use crate::actuate::pod_events::PodEvents;
 use crate::actuate::reserve::Reserve;
-use crate::actuate::{executor, managed, publish, reasons};
+use crate::actuate::{executor, managed, publish, reasons, time_limits};
 use crate::constraints::need;
 use crate::figures::{ClusterFigures, gather};
 use crate::observe::reader::Reader;
@@ -53,6 +54,7 @@ pub struct Cluster {
     /// The scheduler that pods of managed jobs name.
     scheduler: String,
     settings: PodSettings,
+    scheduled_events: bool,
     figures: Option<Arc<ClusterFigures>>,
     listing: Listing,
 }
@@ -63,6 +65,7 @@ pub struct ClusterTasks {
     tasks: Tasks,
     /// What the controller of custom resources needs, until it is started.
     controller: Option<crd::ControllerContext>,
+    logs: Option<Arc<managed::Logs>>,
 }
 
 impl ClusterTasks {
@@ -70,6 +73,10 @@ impl ClusterTasks {
     pub fn attend(&mut self, service: &Service) {
         if let Some(context) = self.controller.take() {
             self.tasks.spawn(crd::run(service.clone(), context));
+        }
+        if let Some(logs) = self.logs.take() {
+            logs.archive.keep_in(service.blobs.clone());
+            self.tasks.spawn(logs.archive_all());
         }
     }
 }
@@ -120,7 +127,8 @@ impl Cluster {
         let scheduler = options.scheduler_names.first().cloned().unwrap_or_default();
         let (queue, settings) = (Name::new(&options.queue), options.jobs.clone());
         let figures = ClusterFigures::new(&api, &options.figures, &settings);
-        Cluster { api, queue, reserve, scheduler, settings, figures, listing }
+        let scheduled_events = options.scheduled_events;
+        Cluster { api, queue, reserve, scheduler, settings, scheduled_events, figures, listing }
     }
 
     /// Starts the loop on it.
@@ -141,7 +149,16 @@ impl Cluster {
         home: &Home,
         vault: &Vault,
     ) -> Result<BegunCluster, BeginError> {
-        let Cluster { api, queue, reserve, scheduler, settings, figures, mut listing } = self;
+        let Cluster {
+            api,
+            queue,
+            reserve,
+            scheduler,
+            settings,
+            scheduled_events,
+            figures,
+            mut listing,
+        } = self;
         let (dra, claims) = match listing.dra.take() {
             Some((dra, claims)) => (Some(dra), claims),
             None => (None, Claims::default()),
@@ -178,6 +195,7 @@ impl Cluster {
         }
         wiring.follow_nodes(listing.reader.clone(), listing.nodes, &mut tasks);
         tasks.spawn(pump(listing.storage, wiring.inlet.clone(), Observation::Storage));
+        tasks.spawn(pump(listing.budgets, wiring.inlet.clone(), Observation::Budgets));
         let feed = PodFeed {
             reader: listing.reader,
             related: Arc::new(Mutex::new(listing.related)),
@@ -188,6 +206,8 @@ impl Cluster {
         tasks.spawn(feed.run_pods(listing.pods));
         tasks.spawn(tick_while_waiting(wiring.inlet.clone(), wiring.state.clone()));
         tasks.spawn(reasons::run(running.handle.clone(), wiring.state.clone()));
+        tasks.spawn(time_limits::run(running.handle.clone(), wiring.state.clone()));
+        let pod_events = PodEvents::new(scheduled_events);
         let teams = wiring.teams(&store, &settings, &reserve);
         let tools = Arc::new(managed::Tools {
             api: api.clone(),
@@ -205,12 +225,23 @@ impl Cluster {
             tasks.spawn(managed::collect_services(tools.clone(), running.handle.clone()));
         }
         tasks.spawn(managed::work(tools, orders.pods));
-        tasks.spawn(executor::work(api.clone(), reserve, orders.api, wiring.inlet.clone()));
+        let (inlet, events) = (wiring.inlet.clone(), pod_events.clone());
+        tasks.spawn(executor::work(api.clone(), reserve, orders.api, inlet, events));
         let Wiring { state, inlet, .. } = wiring;
         let (plain, with_gpus) = (need(&plain), need(&with_gpus));
         let context = crd::ControllerContext { api: api.clone(), inlet, queue, owned_queues };
-        let jobs = managed::ManagedJobs { api, settings, logs, plain, with_gpus, state, figures };
-        Ok((running, jobs, ClusterTasks { tasks, controller: Some(context) }))
+        let kept = Some(logs.clone());
+        let jobs = managed::ManagedJobs {
+            api,
+            settings,
+            logs,
+            plain,
+            with_gpus,
+            state,
+            figures,
+            pod_events,
+        };
+        Ok((running, jobs, ClusterTasks { tasks, controller: Some(context), logs: kept }))
     }
 }
 
@@ -346,6 +377,9 @@ impl Site for Kubernetes {
             let mut ended = Ended::lost(lease, at, String::new());
             (ended.lost, ended.started_at, ended.code) = (None, Some(at), Some(0));
             follow_ups.task(Observed::Ended(Box::new(ended)));
+        }
+        for refused in self.state.update(ClusterState::take_refused_binds) {
+            follow_ups.site(Observation::OrderDone(refused));
         }
         let may_release =
             self.state.read(|state| state.has_waiting() && state.takes_turns(lease.job));

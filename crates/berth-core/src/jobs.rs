@@ -3,7 +3,7 @@
 use crate::amounts::Charge;
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
 use berth_model::{Cause, JobId, JobSpec, LeaseId, Micros, Name, Place, Policy, Slice, Span, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +92,12 @@ pub(crate) struct Job {
     pub set_aside: Option<String>,
     /// Relative speed of the GPUs it runs on, in thousandths.
     pub speed: i64,
+    /// It is not its turn to start; what is promised to it stays so.
+    pub waits_turn: bool,
+    /// The disruption budgets that its tasks count for.
+    pub budgets: Vec<Name>,
+    /// The budgets that were exceeded to make room for it.
+    pub exceeds: BTreeSet<Name>,
 }
 
 impl Job {
@@ -230,6 +236,11 @@ impl Jobs {
 
     pub fn get_mut(&mut self, ix: JobIx) -> &mut Job {
         self.slots[ix.at()].as_mut().expect("the job exists")
+    }
+
+    /// Jobs that wait for their turn have it.
+    pub fn give_turns(&mut self) {
+        self.slots.iter_mut().flatten().for_each(|job| job.waits_turn = false);
     }
 
     /// Those that stand in line, by id.

@@ -47,7 +47,7 @@ pub use handle::{Handle, Inlet};
 pub use input::{Act, Amend, Idempotent, Refused, Report, Write, Written};
 pub use job_state::shown_state;
 pub use lease_start::{LeaseStart, StartError};
-pub use live::{Detail, LiveJob, LiveLease, Stopped};
+pub use live::{Detail, LiveJob, LiveLease, MadeBy, Stopped};
 pub use memory::{Core, Plans, Stalled, Unbilled};
 pub use news::{Heard, Listener, News, Told};
 pub use outcome::stop_message;

@@ -78,6 +78,20 @@ pub struct Detail {
     /// Tasks of its pods that ended well, which no controller makes pods for again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<u32>,
+    /// Who makes another pod in the place of its only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
+}
+
+/// The controller of a job's only pod. What it makes after that goes on with the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeBy {
+    pub owner: String,
+    /// What its pods have in common, as a number.
+    pub like: u64,
+    /// The pod is gone, and the next one is to come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaited: bool,
 }
 
 /// How often a job was run again, by cause.
@@ -120,6 +134,7 @@ impl Detail {
             ready: false,
             resume_from: None,
             done: Vec::new(),
+            made_by: None,
         }
     }
 }

@@ -27,8 +27,13 @@ pub enum JobChange {
     Queue(Name),
     Deadline(Option<Time>),
     TimeLimit(crate::Span),
-    /// On which nodes each of its groups of tasks may lie, in their order, while it waits.
+    /// On which nodes each of its groups of tasks may lie, in their order, from now on.
     Nodes(Vec<Option<crate::NodeAsk>>),
+    /// Whether it is its turn to start. While it is not, places that are promised to it stay
+    /// promised.
+    Turn(bool),
+    /// The disruption budgets that its tasks count for.
+    Budgets(Vec<Name>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +124,12 @@ pub enum Event {
     },
     ReservationRemoved {
         name: Name,
+    },
+    /// How many tasks of the jobs under a disruption budget may be stopped for others now; `None`:
+    /// the budget is gone.
+    DisruptionsSet {
+        budget: Name,
+        allowed: Option<u32>,
     },
     /// A gang's decisions, all of them in one record.
     Decided {

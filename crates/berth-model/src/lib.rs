@@ -53,7 +53,7 @@ pub use queue::{
     Amount, Budget, BudgetAction, BudgetPeriod, ClassLimit, GpuQuota, QueueSpec, Quota, Reservation,
 };
 pub use random::SplitMix64;
-pub use reason::{Awaited, Bound, Reason, Shortage};
+pub use reason::{Awaited, Bound, Reason, RuledOut, Shortage};
 pub use reject::Rejected;
 pub use request::{JobRequest, PodWorkload, Workload};
 pub use run::RunSpec;

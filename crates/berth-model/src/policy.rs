@@ -118,6 +118,9 @@ pub struct Policy {
     pub fragmentation: bool,
     /// Whose shares may lie on one GPU at the same time (team).
     pub share_gpus: ShareGpus,
+    /// How much of its part of the CPU and memory of its node jobs without GPUs leave to each free
+    /// GPU (0.5). 0: they leave nothing; 1: all that one GPU of so many has.
+    pub gpu_reserve: Milli,
     /// Weight of energy against fit when models of unequal efficiency both suit: a model whose
     /// work per watt is larger by this many thousandths goes first (100).
     pub energy: Milli,
@@ -129,6 +132,10 @@ pub struct Policy {
     pub backfill: BackfillEnds,
     /// Enforced for jobs that name no time limit (24h).
     pub default_time_limit: Span,
+    /// Enforced for pods of work that ends and names no time limit; zero: none (0s).
+    pub pod_time_limit: Span,
+    /// The same for pods of services, which their controllers replace for ever (0s).
+    pub service_pod_time_limit: Span,
     /// Time since its start during which a job is no victim (0s).
     pub min_runtime: Span,
     /// How long a job waits before it displaces others for anything but its own lent GPUs (0s).
@@ -176,11 +183,14 @@ impl Default for Policy {
             order: QueueOrder::ResponseRatio,
             fragmentation: true,
             share_gpus: ShareGpus::Team,
+            gpu_reserve: Milli(500),
             energy: Milli(100),
             reservations: 1,
             aging_max: Span::hours(24),
             backfill: BackfillEnds::Limits,
             default_time_limit: Span::hours(24),
+            pod_time_limit: Span::ZERO,
+            service_pod_time_limit: Span::ZERO,
             min_runtime: Span::ZERO,
             preempt_after: Span::ZERO,
             restart_cost: Span::mins(2),

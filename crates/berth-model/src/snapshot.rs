@@ -34,6 +34,9 @@ pub struct Snapshot {
     pub moves: Vec<Time>,
     /// Shapes of recent starts, oldest first.
     pub recent: Vec<RecentAsk>,
+    /// How many tasks may be stopped now, by disruption budget.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub disruptions: BTreeMap<Name, u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +113,12 @@ pub struct JobSnapshot {
     pub failed: bool,
     pub cancelled: bool,
     pub set_aside: Option<String>,
+    /// It is not its turn to start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_turn: bool,
+    /// The disruption budgets that its tasks count for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<Name>,
 }
 
 impl JobSnapshot {
@@ -134,6 +143,8 @@ impl JobSnapshot {
             failed: false,
             cancelled: false,
             set_aside: None,
+            waits_turn: false,
+            budgets: Vec::new(),
         }
     }
 

@@ -170,6 +170,15 @@ impl Span {
     pub const fn hours(n: i64) -> Span {
         Span(n * 3_600_000)
     }
+    /// The time limit of work that has none: pods of services, and pods that name no limit.
+    pub const UNLIMITED: Span = Span::days(36_500);
+
+    /// Whether a time limit is none that any job reaches: an end that far away tells no plan
+    /// anything.
+    pub const fn is_unlimited(self) -> bool {
+        self.0 >= Span::days(3_650).0
+    }
+
     pub const fn days(n: i64) -> Span {
         Span(n * 86_400_000)
     }

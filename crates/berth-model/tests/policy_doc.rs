@@ -23,3 +23,9 @@ fn every_knob_has_a_heading_with_its_default() {
     let headings = POLICY.lines().filter(|line| line.starts_with("### ")).count();
     assert_eq!(headings, knobs.len(), "docs/policy.md has a heading for a knob that is gone");
 }
+
+#[test]
+fn a_policy_stored_before_a_knob_existed_reads_as_its_default() {
+    let old: Policy = serde_json::from_str(r#"{"version": 3, "mix": 5}"#).unwrap();
+    assert_eq!(old, Policy { version: 3, mix: 5, ..Policy::default() });
+}

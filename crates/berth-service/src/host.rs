@@ -4,9 +4,10 @@
 use crate::fault::Fault;
 use crate::figure_book::Book;
 pub use berth_api::wire::{GpuCheck, GpuFigure, NodeIsolation};
+use berth_engine::Core;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::run::RunSpec;
-use berth_model::{Bytes, GpuAsk, JobId, JobRequest, Name, Time};
+use berth_model::{Bytes, GpuAsk, GroupSpec, JobId, JobRequest, Name, Reason, Time};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -161,7 +162,36 @@ pub trait JobFiles: Send + Sync {
     fn open(&self, job: JobId, path: &str) -> io::Result<OpenJobFile>;
 }
 
+/// Pods that are to begin together and do not all exist, so that they are no job yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncompleteGang {
+    pub namespace: Name,
+    pub name: Name,
+    pub queue: Name,
+    pub since: Time,
+    pub pods: u32,
+    pub needed: u32,
+    pub why: Reason,
+}
+
 pub trait JobHost: Send + Sync {
+    /// The reasons why a job waits in the terms of this host. `job` is nothing for one that is not
+    /// submitted yet.
+    fn refine(
+        &self,
+        _: &Core,
+        _job: Option<JobId>,
+        _: &[GroupSpec],
+        reasons: Vec<Reason>,
+    ) -> Vec<Reason> {
+        reasons
+    }
+
+    /// Gangs that wait for their pods.
+    fn incomplete_gangs(&self, _now: Time) -> Vec<IncompleteGang> {
+        Vec::new()
+    }
+
     /// A server of a cluster may take no jobs of Berth's own.
     fn must_take_jobs(&self) -> Result<(), Fault> {
         Ok(())

@@ -126,7 +126,7 @@ fn of_key(name: &str) -> Value {
         "ports" => one_or_more(number(1, 65_535)),
         "ready" => one_of([text(), ready()]),
         "scale" => scale(),
-        "tags" => one_or_more(text()),
+        "tags" | "pull_secrets" => one_or_more(text()),
         "run" => one_of([text(), list(text())]),
         // `memory`, `time`, `deadline`, `place`, `image`, `workdir`, `array`, `begin`, `model` and
         // `comment`: a text, whose form its description tells.

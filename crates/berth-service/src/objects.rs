@@ -137,7 +137,7 @@ fn of_live(service: &Service, ids: &[JobId]) -> BTreeMap<JobId, wire::Job> {
     let mut core = service.engine.core();
     let rows = ids.iter().filter_map(|id| core.jobs.get_mut(id).map(|job| job.refreshed()));
     let rows: Vec<JobRow> = rows.collect();
-    let waiting = Waiting::of(&mut core, rows.iter(), WITH_REASON);
+    let waiting = Waiting::of(&*service.host, &mut core, rows.iter(), WITH_REASON);
     rows.iter().map(|row| (row.id, show::job(service, &core, row, &waiting))).collect()
 }
 

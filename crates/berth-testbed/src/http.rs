@@ -5,13 +5,17 @@
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, ClientBuilder, Method};
 use serde_json::Value;
-use std::sync::OnceLock;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 /// No answer takes longer, also while the machine is busy.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Longer than any test watches.
+const ENDLESS: Duration = Duration::from_secs(6 * 3_600);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +103,54 @@ impl Request {
         });
         answer.recv().unwrap_or(Err(Error::Dropped))
     }
+}
+
+/// The lines of an answer that goes on, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    read: Arc<Mutex<Read>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Read {
+    lines: Vec<String>,
+    is_over: bool,
+}
+
+impl Lines {
+    /// Those after so many, and whether there will be no more.
+    pub fn since(&self, count: usize) -> (Vec<String>, bool) {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        (read.lines[count..].to_vec(), read.is_over)
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Reads an answer that has no end, line by line.
+pub(crate) fn lines(client: &Client, url: String) -> Lines {
+    let read = Arc::new(Mutex::new(Read::default()));
+    let (into, request) = (read.clone(), client.get(url).timeout(ENDLESS));
+    let task = runtime().spawn(async move {
+        let mut rest = Vec::new();
+        if let Ok(mut response) = request.send().await {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                rest.extend_from_slice(&chunk);
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=end).collect();
+                    let line = String::from_utf8_lossy(&line).into_owned();
+                    into.lock().unwrap_or_else(PoisonError::into_inner).lines.push(line);
+                }
+            }
+        }
+        into.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+    });
+    Lines { read, task }
 }
 
 /// A client whose requests carry this token.

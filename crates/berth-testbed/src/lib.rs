@@ -8,6 +8,7 @@ mod account;
 mod bill;
 mod chaos;
 mod crashes;
+pub mod fuzz;
 mod guard;
 mod http;
 pub mod kube;

@@ -51,6 +51,9 @@ pub struct Kube {
     /// The image of those pods; it contains this program
     #[arg(long, value_name = "IMAGE", default_value = concat!("berth:", env!("CARGO_PKG_VERSION")))]
     pub reservation_image: String,
+    /// Write no event on a pod when it is scheduled; events about pods that wait are written anyway
+    #[arg(long)]
+    pub no_scheduled_events: bool,
     /// The PriorityClass of those pods, so that the kubelet does not evict them first
     #[arg(long, value_name = "NAME")]
     pub reservation_priority: Option<String>,
@@ -206,6 +209,7 @@ pub fn run(args: Kube) -> Result<()> {
         reservation_namespace: args.reservation_namespace,
         reservation_image: args.reservation_image,
         reservation_priority: args.reservation_priority,
+        scheduled_events: !args.no_scheduled_events,
         jobs: PodSettings {
             are_off: args.no_jobs,
             image: args.image,

@@ -85,6 +85,23 @@ pub struct JobList {
     /// jobs are chosen by a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_micros_per_hour: Option<i64>,
+    /// On Kubernetes, with the first page: gangs that are no jobs yet, because pods of them do not
+    /// exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteGang>,
+}
+
+/// Pods that are to begin together and do not all exist.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IncompleteGang {
+    pub namespace: String,
+    pub name: String,
+    pub queue: String,
+    /// How many of its pods exist.
+    pub pods: u32,
+    pub needed: u32,
+    pub since: At,
+    pub reason: String,
 }
 
 /// Which jobs. What is left out does not filter.

@@ -54,8 +54,8 @@ pub use identity::{
     TokenCreate, TokenCreated, User, UserCreate,
 };
 pub use job::{
-    Attempt, Job, JobChange, JobClone, JobList, JobQuery, JobStop, JobSubmitted, Lease,
-    SubmitQuery, Warning,
+    Attempt, IncompleteGang, Job, JobChange, JobClone, JobList, JobQuery, JobStop, JobSubmitted,
+    Lease, SubmitQuery, Warning,
 };
 pub use lineage::{
     Lineage, LineageDetails, LineageEdge, LineageKind, LineageLink, LineageNode, LineageQuery,

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 /// All that is known about a job's waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Why {
+    /// 0 for a gang of pods that is no job yet, because pods of it do not exist.
     pub id: Id,
     pub name: String,
     pub state: JobState,

@@ -1,18 +1,21 @@
 //! Executes orders to the API server, many at once, and each until it is done or impossible: the
 //! API server may be away for a while.
 
+use super::pod_events::PodEvents;
 use super::prepare::Unprepared;
 use super::reserve::{self, Reserve};
 use super::window::Window;
 use super::{suspend, volumes};
 use crate::retry::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::state::observation::Observation;
-use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
+use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome, UnwrittenReason};
+use crate::state::time_limits::CONDITION;
 use crate::view::{LEASE, ObjectEvent};
 use berth_engine::Inlet;
 use berth_kube::Api;
 use berth_kube::event::{EventRecorder, Level, NewEvent};
 use berth_kube::pod::gpu_sharing;
+use berth_model::PodRef;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::BTreeMap;
@@ -33,18 +36,28 @@ pub async fn work(
     reserve: Reserve,
     mut orders: mpsc::UnboundedReceiver<ApiOrder>,
     inlet: Inlet<Observation>,
+    pod_events: Arc<PodEvents>,
 ) {
     let (acts, mut act) = mpsc::unbounded_channel();
     let (messages, message) = mpsc::unbounded_channel();
     let events = EventRecorder::new(api.clone(), CONTROLLER);
-    let hand = Arc::new(Executor { api, reserve, events, retries: acts.clone(), inlet });
+    let recorder = events.clone();
+    let binds = pod_events.clone();
+    let retries = acts.clone();
+    let hand =
+        Arc::new(Executor { api, reserve, events, retries, inlet, pod_events: pod_events.clone() });
+    let written = pod_events.clone().write(recorder);
     let later = acts.clone();
     let sorts = async move {
         while let Some(order) = orders.recv().await {
             let sent = match order {
-                ApiOrder::WriteReason { .. } | ApiOrder::WriteEvent(_) => {
-                    messages.send(order).is_ok()
+                ApiOrder::WritePodEvent(event) => {
+                    pod_events.put(event);
+                    true
                 }
+                ApiOrder::WriteReason { .. }
+                | ApiOrder::AnnounceEnd { .. }
+                | ApiOrder::WriteEvent(_) => messages.send(order).is_ok(),
                 ApiOrder::Reserve { tries: 1.., .. } => {
                     retry_later(later.clone(), order);
                     true
@@ -62,6 +75,7 @@ pub async fn work(
         let mut under_way = FuturesUnordered::new();
         loop {
             let count = under_way.len();
+            binds.set_under_way(count);
             tokio::select! {
                 Some(bound) = under_way.next() => {
                     match bound {
@@ -83,7 +97,10 @@ pub async fn work(
         .for_each_concurrent(MAX_CONCURRENT_MESSAGES, move |message| {
             hand.clone().write_message(message)
         });
-    tokio::join!(sorts, acts, messages);
+    tokio::select! {
+        _ = futures_util::future::join3(sorts, acts, messages) => {}
+        () = written => {}
+    }
 }
 
 /// What was tried before is tried again after a while.
@@ -121,6 +138,7 @@ struct Executor {
     events: EventRecorder,
     retries: mpsc::UnboundedSender<Attempt>,
     inlet: Inlet<Observation>,
+    pod_events: Arc<PodEvents>,
 }
 
 impl Executor {
@@ -145,6 +163,9 @@ impl Executor {
                         OrderOutcome::Bound(_) => AttemptOutcome::Several,
                         _ => AttemptOutcome::Other,
                     };
+                    if let OrderOutcome::Bound(_) = done {
+                        self.pod_events.scheduled(&bind.pod, &bind.node);
+                    }
                     self.report(done).await;
                     return tried;
                 }
@@ -158,7 +179,10 @@ impl Executor {
             ApiOrder::SetSuspended { job, suspended } => {
                 suspend::hold(&self.api, job, suspended).await
             }
-            ApiOrder::WriteReason { .. } | ApiOrder::WriteEvent(_) => return AttemptOutcome::Other,
+            ApiOrder::WriteReason { .. }
+            | ApiOrder::AnnounceEnd { .. }
+            | ApiOrder::WriteEvent(_)
+            | ApiOrder::WritePodEvent(_) => return AttemptOutcome::Other,
         };
         let Err(error) = tried else { return AttemptOutcome::Other };
         if let ApiOrder::Reserve { slot, .. } = &order
@@ -210,6 +234,13 @@ impl Executor {
         }
     }
 
+    async fn announce_end(&self, pod: &PodRef, message: &str) {
+        let set = self.api.set_condition(pod, CONDITION, "TimeLimitNear", message).await;
+        if let Err(error) = set {
+            tracing::warn!(%error, pod = pod.name, "the end of a pod could not be announced on it");
+        }
+    }
+
     /// Has the volumes of a pod made or given, and binds it then.
     async fn prepare(self: Arc<Executor>, order: ApiOrder) {
         let ApiOrder::Bind(bind) = order else { return };
@@ -229,19 +260,33 @@ impl Executor {
     }
 
     async fn write_message(self: Arc<Executor>, message: ApiOrder) {
-        let (pod, version, message) = match message {
-            ApiOrder::WriteReason { pod, version, message } => (pod, version, message),
+        let (pod, version, reason, message) = match message {
+            ApiOrder::WriteReason { pod, version, reason, message } => {
+                (pod, version, reason, message)
+            }
+            ApiOrder::AnnounceEnd { pod, message } => {
+                return self.announce_end(&pod, &message).await;
+            }
             ApiOrder::WriteEvent(event) => return self.write_event(event).await,
             _ => return,
         };
-        match self.api.set_unschedulable(&pod, &version, &message).await {
-            Ok(true) => {}
-            Ok(false) => self.report(OrderOutcome::ReasonNotWritten(pod)).await,
+        let again = match self.api.set_unschedulable(&pod, &version, reason, &message).await {
+            Ok(true) => return,
+            Ok(false) => false,
             Err(error) => {
                 tracing::debug!(%error, pod = pod.name, "a reason could not be written");
-                self.report(OrderOutcome::ReasonNotWritten(pod)).await;
+                error.is_transient()
             }
-        }
+        };
+        let unwritten = UnwrittenReason { pod, version, reason, message, again };
+        let unwritten = OrderOutcome::ReasonNotWritten(unwritten);
+        // The pause is not spent in the place of another message.
+        tokio::spawn(async move {
+            if again {
+                tokio::time::sleep(LONGEST_PAUSE).await;
+            }
+            self.report(unwritten).await;
+        });
     }
 }
 

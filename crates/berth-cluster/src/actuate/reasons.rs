@@ -2,9 +2,11 @@
 //! written is not written again: each reason is a request to the API server.
 
 use crate::shared::SharedState;
+use crate::state::Explanation;
+use crate::state::orders::{GANG_INCOMPLETE, UNSCHEDULABLE};
 use berth_engine::Handle;
 use berth_engine::clock;
-use berth_model::{JobId, Reason, Span};
+use berth_model::{JobId, Reason, Span, Time};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,18 +58,54 @@ fn waiting(engine: &Handle, last: Option<JobId>) -> Vec<JobId> {
 
 /// Writes the reasons of these jobs on their pods.
 fn explain(engine: &Handle, state: &SharedState, jobs: &[JobId]) {
-    let reasons = engine.core().state.reasons_of(jobs);
-    for (job, reasons) in jobs.iter().zip(reasons) {
-        let words: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-        if words.is_empty() {
-            continue;
-        }
-        let (mut why, lasting) = (words.join("; "), lasting(&reasons));
-        if lasting.is_some() {
-            why.push_str(LASTING_HINT);
-        }
-        state.update(|state| state.explain(*job, &why, lasting));
+    let now = clock::now();
+    let told: Vec<(JobId, Explanation)> = {
+        let mut core = engine.core();
+        let reasons = core.state.reasons_of(jobs);
+        let core = &*core;
+        let told = jobs.iter().zip(reasons).filter_map(|(job, reasons)| {
+            let groups = core.state.asks_of(*job).unwrap_or_default();
+            let reasons = state.read(|state| state.refine(core, Some(*job), groups, reasons));
+            let eta = core.forecast.as_ref().and_then(|forecast| forecast.jobs.get(job)?.p50);
+            Some((*job, explanation(*job, &reasons, eta.filter(|eta| *eta > now))?))
+        });
+        told.collect()
+    };
+    state.update(|state| told.iter().for_each(|(job, why)| state.explain(*job, why, now)));
+}
+
+/// What the pods of a job say. Nothing where nothing stands in its way.
+fn explanation(job: JobId, reasons: &[Reason], eta: Option<Time>) -> Option<Explanation> {
+    let main = reasons.first()?;
+    let words: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    let (mut text, lasting) = (words.join("; "), lasting(reasons));
+    if lasting.is_some() {
+        text.push_str(LASTING_HINT);
     }
+    let expected = match eta {
+        _ if lasting.is_some() => "no start is expected".to_owned(),
+        Some(eta) => format!("it is expected to start about {eta}"),
+        None => "no start is in sight yet".to_owned(),
+    };
+    // What starts next has not failed.
+    let event = (*main != Reason::Next).then(|| {
+        let main = capital(&main.to_string());
+        format!("{main}. Forecast: {expected}. Next: `berth why {job}`")
+    });
+    // A note cannot be changed, so another forecast is another event, if it is another by much.
+    let hour = eta.map(|eta| eta.0 / Span::hours(1).0);
+    let key = format!("{} {hour:?}", main.code());
+    let reason = match main {
+        Reason::GangIncomplete { .. } => GANG_INCOMPLETE,
+        _ => UNSCHEDULABLE,
+    };
+    Some(Explanation { reason, text, event, key, lasting })
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}", letters.as_str())
 }
 
 /// The codes of what no waiting changes. Nothing where nodes are closed that would make room: they
@@ -87,6 +125,7 @@ fn lasting(reasons: &[Reason]) -> Option<String> {
 fn is_lasting(reason: &Reason) -> bool {
     match reason {
         Reason::Tainted { taints, .. } => !taints.iter().any(|taint| passes(taint)),
+        Reason::NodesRuledOut { causes, .. } => !causes.iter().any(|cause| cause.passes),
         Reason::NoModel { .. }
         | Reason::NoProfile { .. }
         | Reason::GpuMemory { .. }
@@ -110,6 +149,7 @@ fn passes(taint: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use berth_model::RuledOut;
 
     #[test]
     fn only_what_no_waiting_changes_is_lasting() {
@@ -121,5 +161,36 @@ mod tests {
         assert_eq!(lasting(&[tainted("node.kubernetes.io/not-ready")]), None);
         let closed = [tainted("team=vision"), Reason::Closed { nodes: 1 }];
         assert_eq!(lasting(&closed), None, "the nodes may be opened");
+        let ruled_out = |passes| {
+            let cause = RuledOut { nodes: 2, why: "cordoned".to_owned(), passes };
+            Reason::NodesRuledOut { nodes: 2, causes: vec![cause] }
+        };
+        assert_eq!(lasting(&[ruled_out(false)]).as_deref(), Some("nodes-ruled-out"));
+        assert_eq!(lasting(&[ruled_out(true)]), None, "what keeps it away may go by itself");
+    }
+
+    #[test]
+    fn an_event_names_the_main_blocker_the_forecast_and_the_next_step() {
+        let (job, now) = (JobId::new(7), Time(0));
+        let reasons = [Reason::NoNode, Reason::Next];
+        let why = |eta| explanation(job, &reasons, eta).unwrap();
+        let soon = why(Some(now + Span::mins(5)));
+        assert_eq!(
+            soon.event.as_deref(),
+            Some(
+                "None of the nodes it may run on is there. Forecast: it is expected to start about \
+             1970-01-01T00:05:00Z. Next: `berth why 7`"
+            )
+        );
+        assert_eq!(soon.key, why(Some(now + Span::mins(20))).key, "it is the same by and large");
+        assert_ne!(soon.key, why(Some(now + Span::hours(20))).key);
+        assert_eq!(
+            soon.text,
+            "none of the nodes it may run on is there; nothing stands in its way; it starts next"
+        );
+        assert!(why(None).event.unwrap().contains("no start is in sight yet"));
+        let next = explanation(job, &[Reason::Next], None).unwrap();
+        assert_eq!(next.event, None, "what starts next has not failed");
+        assert_eq!(explanation(job, &[], None), None);
     }
 }

@@ -2,7 +2,7 @@
 //! and host ports.
 
 use super::labels::need;
-use crate::view::{NodePredicate, NodeView};
+use crate::view::{Asks, NodePredicate, NodeView};
 use berth_kube::object::{Node, PodSpec};
 use berth_kube::pod::interpod::{HostPort, InterPodConstraints, PORT_CAPACITY, disk_amounts};
 use berth_kube::pod::node_constraint::{self, NodeConstraint};
@@ -89,31 +89,34 @@ impl Native {
 
 fn read(NodeConstraint { selection, tolerance }: &NodeConstraint, soft: bool) -> Rules {
     let tolerant = tolerance.clone();
-    let mut must = vec![rule(tolerance.text(), move |node| tolerant.allows(node))];
+    let taints = Asks::Tolerations(tolerance.clone());
+    let mut must = vec![rule(tolerance.text(), taints, move |node| tolerant.allows(node))];
     let required = selection.required();
     if !required.is_trivial() {
-        must.push(rule(required.text(), move |node| required.allows(node)));
+        must.push(rule(required.text(), Asks::Selection, move |node| required.allows(node)));
     }
     let labels = LabelAsk { need: need(&must), ..LabelAsk::default() };
     let mut rules = Rules { rules: must, labels };
     for (weight, term) in selection.preferences().cloned() {
         let name = format!("prefers {term} by {weight}");
-        rules.prefer(weight, rule(name, move |node| term.holds(node)));
+        rules.prefer(weight, rule(name, Asks::Named, move |node| term.holds(node)));
     }
     if soft {
         let name = format!("nothing to avoid for who {tolerance}");
         let tolerant = tolerance.clone();
-        rules.prefer(SOFT_TAINT_WEIGHT, rule(name, move |node| tolerant.avoided(node) == 0));
+        let avoids = rule(name, Asks::Named, move |node| tolerant.avoided(node) == 0);
+        rules.prefer(SOFT_TAINT_WEIGHT, avoids);
     }
     rules
 }
 
 fn rule(
     name: String,
+    asks: Asks,
     holds: impl Fn(&node_constraint::NodeView<'_>) -> bool + Send + Sync + 'static,
 ) -> NodePredicate {
     let allows = move |node: &NodeView| holds(&node_constraint::NodeView::from(&*node.object));
-    NodePredicate { name: Name::from(name), allows: Arc::new(allows) }
+    NodePredicate { name: Name::from(name), allows: Arc::new(allows), asks }
 }
 
 /// How many pods a node takes, and what else it has.

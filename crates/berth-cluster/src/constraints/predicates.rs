@@ -34,6 +34,15 @@ impl NodePredicates {
         self.rules.values().map(|used| &used.what)
     }
 
+    pub fn rule(&self, name: &Name) -> Option<&NodePredicate> {
+        self.rules.get(name).map(|used| &used.what)
+    }
+
+    /// How much every node has of a port or a disk.
+    pub fn port(&self, name: &Name) -> Option<i64> {
+        self.ports.get(name).map(|used| used.what)
+    }
+
     pub fn ports(&self) -> impl Iterator<Item = (&Name, i64)> {
         self.ports.iter().map(|(port, used)| (port, used.what))
     }
@@ -89,10 +98,11 @@ impl NodePredicates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::Asks;
     use std::sync::Arc;
 
     fn rule(name: &str) -> NodePredicate {
-        NodePredicate { name: Name::new(name), allows: Arc::new(|_| true) }
+        NodePredicate { name: Name::new(name), allows: Arc::new(|_| true), asks: Asks::Named }
     }
 
     fn acquire(predicates: &mut NodePredicates, name: &str) -> (PredicateRefs, bool) {

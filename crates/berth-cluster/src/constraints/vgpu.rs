@@ -2,7 +2,7 @@
 //! large a part is that is given both in memory and in cores.
 
 use crate::constraints::devices::Offer;
-use crate::view::{NodePredicate, NodeView};
+use crate::view::{Asks, NodePredicate, NodeView};
 use berth_kube::object::PodSpec;
 use berth_kube::pod::requests::{GpuRequest, GpuUnit, VGPU_NUMBER, vgpus};
 use berth_model::{Bytes, GpuAsk, Milli, Name};
@@ -29,7 +29,7 @@ pub fn rules(spec: &PodSpec) -> Vec<NodePredicate> {
 }
 
 fn rule(name: String, allows: impl Fn(&NodeView) -> bool + Send + Sync + 'static) -> NodePredicate {
-    NodePredicate { name: Name::from(name), allows: Arc::new(allows) }
+    NodePredicate { name: Name::from(name), allows: Arc::new(allows), asks: Asks::Named }
 }
 
 /// How much memory the GPUs have that are shared out in parts, and how many nodes have such.

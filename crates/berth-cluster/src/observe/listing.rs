@@ -1,5 +1,6 @@
 //! The first list of everything, and the watches that go on from there.
 
+use super::budgets;
 use super::dra;
 use super::follow::{Following, KindUpdate, listed as listed_kinds};
 use super::names::Names;
@@ -12,7 +13,7 @@ use crate::options::Options;
 use crate::state::InitialObjects;
 use crate::state::device_claims::Claims;
 use berth_kube::hypernode::HyperNodeTree;
-use berth_kube::object::{Node, Pod};
+use berth_kube::object::{Node, Pod, PodDisruptionBudget};
 use berth_kube::{Api, WatchUpdate, watch_objects_protobuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -30,6 +31,7 @@ pub struct Listing {
     pub related_updates: mpsc::Receiver<KindUpdate>,
     pub dra: Option<(dra::Watches, Claims)>,
     pub storage: mpsc::Receiver<StorageUpdate>,
+    pub budgets: mpsc::Receiver<WatchUpdate<PodDisruptionBudget>>,
     pub tasks: Tasks,
 }
 
@@ -80,6 +82,18 @@ impl Listing {
             },
         };
         let storage = storage.news;
-        Listing { reader, initial, nodes, pods, related, related_updates, dra, storage, tasks }
+        let budgets = budgets::follow(api, &mut tasks);
+        Listing {
+            reader,
+            initial,
+            nodes,
+            pods,
+            related,
+            related_updates,
+            dra,
+            storage,
+            budgets,
+            tasks,
+        }
     }
 }

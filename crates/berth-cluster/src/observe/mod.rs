@@ -1,5 +1,6 @@
 //! Following the objects of the cluster, and reading them.
 
+mod budgets;
 pub mod dra;
 mod external;
 mod follow;

@@ -9,7 +9,7 @@ use crate::view::GATE;
 use crate::view::ManagedPodView;
 use crate::view::PodConstraints;
 use crate::view::{
-    DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodResources, PodView,
+    Asks, DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodResources, PodView,
     ResourceUsage, SchedulingRequest, Unschedulable,
 };
 use berth_kube::gang::{self, GangAnnotations, GangKind, GroupKey, ParentGroup, PodContext};
@@ -182,6 +182,7 @@ impl Reader {
         let queue = queue.map(|queue| context.names.queue(pod, context.around.owners, queue));
         let queue = named(spec, queue.transpose())?;
         let constraint = NodeConstraint::of(spec)?;
+        let tolerates_cordon = constraint.tolerance.tolerates_cordon();
         let Rules { mut rules, mut labels } = self.native.rules(constraint);
         let others = mark.node_pool.as_ref().map(node_pool).into_iter().chain(vgpu::rules(spec));
         for other in others {
@@ -218,6 +219,8 @@ impl Reader {
             min_runtime: mark.min_runtime,
             preempt_after: if class.waits { Some(NO_PREEMPTION) } else { mark.preempt_after },
             time_limit: mark.time_limit.or(limit),
+            is_service: matches!(&*spec.restart_policy, "" | "Always"),
+            tolerates_cordon,
             grace: spec.termination_grace_period_seconds.map_or(DEFAULT_GRACE, Span::secs),
             created: meta.creation_timestamp.unwrap_or(Time(0)),
             topology,
@@ -356,7 +359,8 @@ fn node_pool(pool: &Name) -> NodePredicate {
     const KEY: &str = "kai.scheduler/node-pool";
     let wanted = pool.clone();
     let allows = move |node: &NodeView| node.object.metadata.label(KEY) == Some(wanted.as_str());
-    NodePredicate { name: Name::new(&format!("{KEY}={pool}")), allows: Arc::new(allows) }
+    let name = Name::new(&format!("the label {KEY}={pool}"));
+    NodePredicate { name, allows: Arc::new(allows), asks: Asks::Named }
 }
 
 /// Containers that share a GPU have to learn from a variable which one it is.

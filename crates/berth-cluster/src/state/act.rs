@@ -1,13 +1,33 @@
 //! Decisions of the core become orders about pods, and the outcomes of orders are taken in.
 
-use super::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
+use super::orders::{ApiOrder, Bind, BindPermit, OrderOutcome, UNSCHEDULABLE, UnwrittenReason};
 use super::shares::Begin;
 use super::{ClusterState, Uid, lease_of};
-use crate::view::ObjectEvent;
+use crate::view::{ObjectEvent, PodEvent};
 use berth_engine::{Core, StartError, Turn};
-use berth_kube::event::ObjectReference;
+use berth_kube::event::{Level, ObjectReference};
 use berth_model::Observed;
-use berth_model::{Cause, JobId, LeaseId, Name, PodRef, Span};
+use berth_model::{Cause, JobId, LeaseId, Name, PodRef, Span, Time};
+
+/// How long after an event about a waiting pod the next one comes: with another blocker, and with the
+/// same.
+const OTHER_EVENT_AFTER: Span = Span::mins(1);
+const SAME_EVENT_AFTER: Span = Span::mins(10);
+
+/// Why a job waits, as its pods say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// Of the condition, in one word.
+    pub reason: &'static str,
+    pub text: String,
+    /// The main blocker, when it is expected to start, and what to do next; nothing where nothing
+    /// is in its way.
+    pub event: Option<String>,
+    /// Events with the same one are the same.
+    pub key: String,
+    /// The codes of what no waiting changes.
+    pub lasting: Option<String>,
+}
 
 impl ClusterState {
     /// A lease was decided. Returns whether there is nothing to do for it any more.
@@ -36,6 +56,10 @@ impl ClusterState {
             return;
         }
         let node = Name::new(&live.row.node);
+        if let Some(why) = self.repelled(&pod.view, &node) {
+            tracing::error!(%lease, %node, why, "a place was decided that a rule forbids");
+            return self.refused_binds.push(OrderOutcome::Infeasible(lease, why));
+        }
         let open = self.open(&pod.view, &node);
         let pod = pod.view.at.clone();
         self.place(core, &pod.uid);
@@ -96,6 +120,9 @@ impl ClusterState {
         if cause.requeues() && cause != Cause::Stale {
             self.expect_replacement(lease.job, &pod.uid);
         }
+        if cause == Cause::TimeLimit {
+            self.report_time_limit(&pod);
+        }
         self.order(ApiOrder::Evict { pod, grace_secs, why });
         false
     }
@@ -109,41 +136,85 @@ impl ClusterState {
         if let Some(gang) = gang {
             self.assemble_gang(turn, &gang);
         }
+        self.release_waiting(turn);
     }
 
-    /// Says on the pods of a job why it waits, and in an event on its first one if that is for ever:
-    /// `lasting` are the codes of what no waiting changes.
-    pub fn explain(&mut self, job: JobId, why: &str, lasting: Option<String>) {
-        // Where it is held for others the core knows no more than that.
-        let held = self
-            .constrained_jobs
-            .waiting
-            .get(&job)
-            .filter(|constrained| constrained.since.is_none());
-        let own = held.and_then(|constrained| constrained.why.as_ref()).map(ToString::to_string);
-        let lasting = lasting.filter(|_| own.is_none());
-        let why = own.as_deref().unwrap_or(why);
+    /// Says on the pods of a job why it waits, and in events: one on each pod as kube-scheduler does,
+    /// and another on the first one if no waiting changes it.
+    pub fn explain(&mut self, job: JobId, why: &Explanation, now: Time) {
         let pods = self.tasks_of(job);
         let first = pods.first().and_then(|uid| self.pods.get(uid));
-        if let (Some(codes), Some(pod)) = (lasting, first.filter(|pod| pod.reported_reason != why))
+        let text = &why.text;
+        if let (Some(codes), Some(pod)) =
+            (&why.lasting, first.filter(|pod| pod.reported_reason != *text))
         {
-            let (about, note) = (ObjectReference::from(&pod.view.at), why.to_owned());
-            let event = ObjectEvent { about, reason: "NeverFits", note, dedup_key: Some(codes) };
+            let (about, note) = (ObjectReference::from(&pod.view.at), text.clone());
+            let dedup_key = Some(codes.clone());
+            let event = ObjectEvent { about, reason: "NeverFits", note, dedup_key };
             self.order(ApiOrder::WriteEvent(event));
         }
         for uid in pods {
-            self.report_reason(&uid, why);
+            self.report_waiting(&uid, why, now);
+            self.report(&uid, why.reason, text);
         }
     }
 
-    /// Says on a pod why it waits, if it does not say so already.
+    /// An event on a pod that waits: at first, when something else is in its way, and now and then.
+    fn report_waiting(&mut self, uid: &Uid, why: &Explanation, now: Time) {
+        let (Some(pod), Some(note)) = (self.pods.get_mut(uid), why.event.clone()) else { return };
+        let is_due = match &pod.reported_event {
+            None => true,
+            Some((key, at)) => {
+                let pause = if *key == why.key { SAME_EVENT_AFTER } else { OTHER_EVENT_AFTER };
+                *at + pause <= now
+            }
+        };
+        if !is_due {
+            return;
+        }
+        pod.reported_event = Some((why.key.clone(), now));
+        let (pod, key) = (pod.view.at.clone(), why.key.clone());
+        let (level, reason) = (Level::Warning, "FailedScheduling");
+        self.order(ApiOrder::WritePodEvent(PodEvent { pod, level, reason, note, key }));
+    }
+
+    /// Says on a pod why it is no job yet, and in an event, if it does not say so already.
     pub fn report_reason(&mut self, uid: &Uid, why: &str) {
+        let new = self.pods.get(uid).filter(|pod| pod.reported_reason != why);
+        if let Some(pod) = new.map(|pod| pod.view.at.clone()) {
+            let (key, note) = (why.to_owned(), why.to_owned());
+            let (level, reason) = (Level::Warning, "FailedScheduling");
+            self.order(ApiOrder::WritePodEvent(PodEvent { pod, level, reason, note, key }));
+        }
+        self.report(uid, UNSCHEDULABLE, why);
+    }
+
+    /// Says on a pod why it waits, under a reason of one word, if it does not say so already.
+    pub(super) fn report(&mut self, uid: &Uid, reason: &'static str, why: &str) {
         let Some(pod) = self.pods.get_mut(uid).filter(|pod| pod.reported_reason != why) else {
             return;
         };
         pod.reported_reason = why.to_owned();
         let (at, version) = (pod.view.at.clone(), pod.view.version.clone());
-        self.order(ApiOrder::WriteReason { pod: at, version, message: why.to_owned() });
+        let message = why.to_owned();
+        self.order(ApiOrder::WriteReason { pod: at, version, reason, message });
+    }
+
+    /// A reason that still holds is written on the pod's newer version, which may have come before
+    /// this answer and then comes no more. Without one it comes yet, and Berth explains the pod anew.
+    fn write_reason_again(&mut self, unwritten: UnwrittenReason) {
+        let UnwrittenReason { pod: at, version, reason, message, again } = unwritten;
+        let Some(pod) = self.pods.get_mut(&at.uid).filter(|pod| pod.reported_reason == message)
+        else {
+            return;
+        };
+        if pod.view.node.is_none() && (again || pod.view.version != version) {
+            let version = pod.view.version.clone();
+            return self.order(ApiOrder::WriteReason { pod: at, version, reason, message });
+        }
+        pod.reported_reason.clear();
+        let gang = pod.request().map(|request| request.gang.clone());
+        gang.iter().for_each(|gang| self.tell_incomplete(gang));
     }
 
     /// What came of an order.
@@ -167,7 +238,9 @@ impl ClusterState {
             }
             OrderOutcome::Infeasible(lease, why) => {
                 self.binds.remove(&lease);
+                self.rejoin_later(turn, lease.job);
                 self.end(turn, lease.job, lease.task, &why);
+                self.grow_elsewhere(turn, lease.job);
                 self.release_waiting(turn);
             }
             OrderOutcome::Impossible(lease, why) => {
@@ -182,11 +255,7 @@ impl ClusterState {
                 self.claim_later(turn, &pod.uid, &why);
             }
             OrderOutcome::NotReserved(slot, why) => self.not_reserved(turn, &slot, &why),
-            OrderOutcome::ReasonNotWritten(pod) => {
-                if let Some(pod) = self.pods.get_mut(&pod.uid) {
-                    pod.reported_reason.clear();
-                }
-            }
+            OrderOutcome::ReasonNotWritten(unwritten) => self.write_reason_again(unwritten),
         }
         // A reservation pod may have become unused.
         self.nodes.report(turn);

@@ -47,7 +47,8 @@ impl ClusterState {
         let request = pods.first().and_then(|pod| pod.request.as_ref()?.as_ref().ok());
         let queue =
             request.and_then(|request| request.queue.clone()).unwrap_or_else(|| self.queue.clone());
-        let job_request = gang::request(&pods, &queue, &self.nodes, &self.claims);
+        let policy = turn.core.state.policy();
+        let job_request = gang::request(&pods, &queue, &self.nodes, &self.claims, policy);
         let Ok(job_request) = job_request else { return };
         let refs = job_request.workload.pods().to_vec();
         let Ok(job) = turn.submit(job_request) else { return };

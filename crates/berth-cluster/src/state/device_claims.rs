@@ -1,7 +1,7 @@
 //! Dynamic resource allocation: the devices that drivers offer, what claims were allocated, and
 //! what pods with claims may be given.
 
-use crate::view::{NodePredicate, NodeView, PodView};
+use crate::view::{Asks, NodePredicate, NodeView, PodView};
 use berth_kube::dra::{
     self, Allocation, ClaimError, ClaimRequests, Device, DeviceClass, DeviceId, ResourceClaim,
     ResourceSlice,
@@ -251,5 +251,5 @@ fn rule(asked: ClaimRequests) -> NodePredicate {
         gpus.peek().is_some()
             && gpus.all(|(gpu, _)| selectors.iter().all(|selector| selector.matches(gpu)))
     };
-    NodePredicate { name, allows: Arc::new(allows) }
+    NodePredicate { name, allows: Arc::new(allows), asks: Asks::Named }
 }

@@ -1,7 +1,7 @@
 //! Gang annotations: what happens when those of a pod change, when a pod arrives after its gang has
 //! started, and when the core refuses a gang.
 
-use super::orders::ApiOrder;
+use super::orders::{ApiOrder, UNSCHEDULABLE};
 use super::{ClusterState, Stage, Uid};
 use crate::view::ObjectEvent;
 use crate::view::{GangKey, LateMember, SchedulingRequest};
@@ -36,6 +36,7 @@ impl ClusterState {
         if gang.waiting.is_empty() && gang.job.is_none() {
             self.gangs.remove(&before.gang);
             self.refused.remove(&before.gang);
+            self.incomplete.remove(&before.gang);
         }
     }
 
@@ -156,7 +157,7 @@ impl ClusterState {
             note,
             dedup_key: None,
         }));
-        self.report_reason(uid, why);
+        self.report(uid, UNSCHEDULABLE, why);
     }
 
     /// Says in an event what of the marks of a gang has no effect, on its first pod.
@@ -182,7 +183,7 @@ impl ClusterState {
     /// The core would not have a gang. It is tried again: a queue may be made later.
     pub(super) fn refuse(&mut self, key: &GangKey, pods: &[PodRef], refused: &Refused) {
         let why = refused.to_string();
-        pods.iter().for_each(|pod| self.report_reason(&pod.uid, &why));
+        pods.iter().for_each(|pod| self.report(&pod.uid, UNSCHEDULABLE, &why));
         if self.refused.get(key).is_none_or(|refusal| refusal.why != why) {
             let reason = match refused {
                 Refused::Rejected(Rejected::UnknownQueue { .. }) => "UnknownQueue",

@@ -23,8 +23,10 @@ impl ClusterState {
             if self.note_done(uid) {
                 // The rest of its gang may have waited for that.
                 self.assemble_gang(turn, &key);
-            } else if let Some(gang) = self.gangs.get_mut(&key) {
-                gang.waiting.remove(uid);
+            } else if let Some(gang) = self.gangs.get_mut(&key)
+                && gang.waiting.remove(uid)
+            {
+                self.tell_incomplete(&key);
             }
             return;
         }
@@ -66,8 +68,10 @@ impl ClusterState {
         let first = gang.waiting.iter().find_map(|uid| self.pods.get(uid)?.request());
         let there = gang.waiting.len() + gang.done.len();
         if first.is_none_or(|request| there < request.members as usize) {
-            return;
+            let misses = first.is_some();
+            return self.note_incomplete(key, misses.then_some(turn.at));
         }
+        self.incomplete.remove(key);
         // Of several that do the same work one is enough.
         let mut work = self.work_done(gang);
         let is_new = |pod: &&PodView| pod.rank().is_none_or(|rank| work.insert(rank));
@@ -85,10 +89,12 @@ impl ClusterState {
         if let Some(part) = part {
             let why = format!("its gang waits for more pods of its part {part}");
             let pods: Vec<Uid> = pods.iter().map(|pod| pod.at.uid.clone()).collect();
-            return pods.iter().for_each(|uid| self.report_reason(uid, &why));
+            return pods.iter().for_each(|uid| self.report_missing_pods(uid, &why, &why));
         }
         let queue = request.queue.clone().unwrap_or_else(|| self.queue.clone());
-        let mut job_request = match gang::request(&pods, &queue, &self.nodes, &self.claims) {
+        let policy = turn.core.state.policy();
+        let job_request = gang::request(&pods, &queue, &self.nodes, &self.claims, policy);
+        let mut job_request = match job_request {
             Ok(job_request) => job_request,
             Err(why) => {
                 let pods: Vec<Uid> = pods.iter().map(|pod| pod.at.uid.clone()).collect();
@@ -112,6 +118,7 @@ impl ClusterState {
                 self.report_ignored_annotations(&refs);
                 self.refused.remove(key);
                 self.assign(key, job, &refs);
+                self.note_maker(turn, job);
                 self.constrain(turn, job);
             }
             Err(refused) => self.refuse(key, &refs, &refused),

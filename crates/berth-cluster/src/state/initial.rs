@@ -8,7 +8,7 @@ use crate::view::{ExternalQueues, NodeView, ObjectEvent, PodView, QueuedJob};
 use berth_engine::{Core, Turn};
 use berth_kube::hypernode::HyperNodeTree;
 use berth_model::PodRef;
-use berth_model::{Event, JobId, Name};
+use berth_model::{Event, JobChange, JobId, Name};
 use std::collections::BTreeMap;
 
 /// What there was when the server started.
@@ -77,10 +77,16 @@ impl ClusterState {
             }
         }
         self.enqueue_all(turn);
+        self.lift_default_limits(turn);
         let all: Vec<Uid> = self.pods.keys().cloned().collect();
         all.iter().for_each(|uid| self.place(turn.core, uid));
         let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
         for job in jobs {
+            // It was the turn of others before this process began.
+            if turn.core.state.waits_turn(job) {
+                turn.park(job, true);
+                turn.apply_observed(Event::JobChanged { job, change: JobChange::Turn(true) });
+            }
             self.constrain(turn, job);
             let tasks = &self.jobs[&job];
             // Pods of a suspended job come when it has its place.
@@ -119,6 +125,9 @@ impl ClusterState {
         let gang = seen.and_then(|pod| pod.request()).map(|request| request.gang.clone());
         let Some(gang) = gang.or_else(|| self.gang_to_be(refs)) else {
             // None of its pods is left.
+            if self.await_after_restart(turn, job, refs) {
+                return true;
+            }
             self.end_all(turn, job, "its pods are gone");
             turn.apply_observed(Event::JobCancelled { job });
             return true;

@@ -7,12 +7,15 @@
 
 mod act;
 mod adopt;
+mod budgets;
 mod claims;
 pub mod device_claims;
+mod explain;
 mod external;
 mod fractions;
 mod gang_annotations;
 mod gangs;
+mod incomplete;
 mod initial;
 mod managed;
 mod measured;
@@ -21,14 +24,17 @@ pub mod observation;
 mod offers;
 pub mod orders;
 pub mod pod_orders;
+mod rejoin;
 mod release;
 mod replacements;
 pub mod shares;
 mod submission;
 mod suspended;
 mod tasks;
+pub mod time_limits;
 pub mod topology;
 
+pub use act::Explanation;
 pub use initial::InitialObjects;
 use managed::ManagedPods;
 use pod_orders::PodOrder;
@@ -38,13 +44,13 @@ use crate::constraints::dynamic::{ConstrainedJobs, PodQuery};
 use crate::constraints::predicates::PredicateRefs;
 use crate::state::device_claims::Claims;
 use crate::state::nodes::{Nodes, Taken};
-use crate::state::orders::{ApiOrder, BindPermit};
+use crate::state::orders::{ApiOrder, BindPermit, OrderOutcome};
 use crate::state::shares::SharedGpus;
 use crate::tenancy::ownership::QueueOwnership;
 use crate::view::{GangKey, NodePredicate, NodeView, PodView, SchedulingRequest};
 use berth_engine::{Core, Turn};
 use berth_kube::{Change, WatchUpdate};
-use berth_model::{GroupSpec, JobId, LeaseId, Name};
+use berth_model::{GroupSpec, JobId, LeaseId, Name, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -79,6 +85,12 @@ pub struct ClusterState {
     /// Those that wait because of a claim.
     without_claims: BTreeSet<GangKey>,
     pub(super) replacements: replacements::Replacements,
+    budgets: budgets::Budgets,
+    rejoining: rejoin::Rejoining,
+    /// Bindings that are not ordered, because a rule would not hold.
+    refused_binds: Vec<OrderOutcome>,
+    /// Gangs that miss pods.
+    incomplete: BTreeMap<GangKey, incomplete::Incomplete>,
 }
 
 /// What is to be done at the API server.
@@ -102,6 +114,8 @@ pub(super) struct Pod {
     counted: Option<(Name, Taken)>,
     /// Why it waits, as it says itself.
     reported_reason: String,
+    /// The last event that says so: its key, and when.
+    reported_event: Option<(String, Time)>,
     /// The node predicates that it uses.
     predicate_refs: PredicateRefs,
 }
@@ -143,6 +157,10 @@ impl ClusterState {
             claims,
             without_claims: BTreeSet::new(),
             replacements: replacements::Replacements::default(),
+            budgets: budgets::Budgets::default(),
+            rejoining: rejoin::Rejoining::default(),
+            refused_binds: Vec::new(),
+            incomplete: BTreeMap::new(),
         }
     }
 
@@ -213,10 +231,16 @@ impl ClusterState {
         let uid = view.at.uid.clone();
         let task = match self.pods.get_mut(&uid) {
             Some(known) => {
+                let is_relabelled = known.view.labels != view.labels;
                 let before = known.renew(view);
                 let task = known.task;
                 match task {
-                    Some((job, _)) => self.change(turn, &uid, job, before.as_deref()),
+                    Some((job, _)) => {
+                        self.change(turn, &uid, job, before.as_deref());
+                        if is_relabelled {
+                            self.relabelled(turn, job);
+                        }
+                    }
                     None => self.change_gang(&uid, before.as_deref()),
                 }
                 task
@@ -271,6 +295,24 @@ impl ClusterState {
         self.orders.push(order);
     }
 
+    /// What is kept of jobs, in words.
+    #[cfg(test)]
+    fn leftovers(&self) -> Vec<String> {
+        let mut rest = Vec::new();
+        rest.extend(self.constrained_jobs.waiting.keys().map(|job| format!("locks of job {job}")));
+        rest.extend(self.binds.keys().map(|lease| format!("a binding of {lease}")));
+        rest.extend(self.jobs.keys().map(|job| format!("pods of job {job}")));
+        rest.extend(self.gangs.keys().map(|gang| format!("the gang {}", gang.name)));
+        rest.extend((!self.replacements.is_empty()).then(|| "jobs that await pods".to_owned()));
+        rest.extend((!self.rejoining.is_empty()).then(|| "gangs that await members".to_owned()));
+        rest
+    }
+
+    /// What came of bindings that were decided and not ordered.
+    pub fn take_refused_binds(&mut self) -> Vec<OrderOutcome> {
+        std::mem::take(&mut self.refused_binds)
+    }
+
     /// What is to be done since this was last called, in its order.
     pub fn take_orders(&mut self) -> Orders {
         Orders { api: std::mem::take(&mut self.orders), pods: self.managed.take_orders() }
@@ -287,6 +329,7 @@ impl Pod {
             placed: None,
             counted: None,
             reported_reason: String::new(),
+            reported_event: None,
             predicate_refs: PredicateRefs::default(),
         }
     }
@@ -329,5 +372,7 @@ impl Pod {
     }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! Nodes as the core knows them: their capacity, less what pods of other schedulers use, with the
 //! predicates that they meet as labels.
 
+mod cordons;
 mod kinds;
+mod room;
 
 use crate::constraints::devices::{Offer, Pieces};
 use crate::constraints::hypernodes::Places;
@@ -13,6 +15,7 @@ use berth_engine::{Core, Turn};
 use berth_kube::hypernode::HyperNodeTree;
 use berth_kube::pod::requests::{GpuRequest, GpuUnit};
 use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
+use cordons::Cordons;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +40,8 @@ pub struct Nodes {
     cards: Cards,
     /// Where nodes are by HyperNodes.
     places: Places,
+    /// Pods that wait and may run on cordoned nodes.
+    cordons: Cordons,
     /// Something is handed out that was not before, or not any more.
     has_other_offers: bool,
 }
@@ -341,6 +346,9 @@ impl Nodes {
             let taken = self.taken.get(&name).unwrap_or(&nothing);
             let Some(node) = self.nodes.get_mut(&name) else { continue };
             let mut spec = described(turn.core, &node.view, taken, &self.predicates);
+            if self.cordons.opens(&node.view) {
+                spec.state = NodeState::Ready;
+            }
             let object = &node.view.object;
             let places = node.places.get_or_insert_with(|| self.places.of(object));
             spec.labels.extend(places.iter().cloned());
@@ -362,6 +370,16 @@ impl Nodes {
             if known {
                 node.reported = Some(spec);
             }
+        }
+    }
+}
+
+impl Nodes {
+    /// A pod waits that may run on cordoned nodes, by these predicates; or it does not any more.
+    pub fn wait_for_cordoned(&mut self, uid: &str, rules: Option<&[NodePredicate]>) {
+        if self.cordons.set(uid, rules) {
+            let closed = self.nodes.iter().filter(|(_, node)| Cordons::is_cordoned(&node.view));
+            self.stale.extend(closed.map(|(name, _)| name.clone()));
         }
     }
 }

@@ -11,6 +11,7 @@ use berth_engine::Turn;
 use berth_kube::WatchUpdate;
 use berth_kube::dra::{DeviceClass, ResourceClaim, ResourceSlice};
 use berth_kube::hypernode::HyperNodeTree;
+use berth_kube::object::PodDisruptionBudget;
 use berth_model::{LeaseId, Name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub enum Observation {
     Nodes(WatchUpdate<NodeView>),
     Pods(WatchUpdate<PodView>),
     Storage(StorageUpdate),
+    Budgets(WatchUpdate<PodDisruptionBudget>),
     ResourceSlices(WatchUpdate<ResourceSlice>),
     DeviceClasses(WatchUpdate<DeviceClass>),
     ResourceClaims(WatchUpdate<ResourceClaim>),
@@ -62,6 +64,7 @@ impl ClusterState {
             Observation::Nodes(seen) => self.observe_nodes(turn, seen),
             Observation::Pods(seen) => self.observe_pods(turn, seen),
             Observation::Storage(news) => self.observe_storage(turn, news),
+            Observation::Budgets(news) => self.observe_budgets(turn, news),
             Observation::ResourceSlices(seen) => self.observe_slices(turn, seen),
             Observation::DeviceClasses(seen) => self.observe_classes(turn, seen),
             Observation::ResourceClaims(seen) => self.observe_claims(turn, seen),

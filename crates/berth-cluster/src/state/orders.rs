@@ -2,12 +2,16 @@
 
 use super::device_claims::DeviceClaimError;
 use crate::constraints::dynamic::VolumeStep;
-use crate::view::{JobRef, ObjectEvent};
+use crate::view::{JobRef, ObjectEvent, PodEvent};
 use berth_kube::dra::Allocation;
 use berth_model::PodRef;
 use berth_model::{LeaseId, Name};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The reasons of the condition `PodScheduled`.
+pub const UNSCHEDULABLE: &str = "Unschedulable";
+pub const GANG_INCOMPLETE: &str = "GangIncomplete";
 
 /// One GPU of a node, by its number in the core.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +42,17 @@ pub enum ApiOrder {
     WriteReason {
         pod: PodRef,
         version: String,
+        /// In one word, such as [`UNSCHEDULABLE`].
+        reason: &'static str,
         message: String,
     },
+    /// A condition that says when a pod will have reached its time limit.
+    AnnounceEnd {
+        pod: PodRef,
+        message: String,
+    },
+    /// An event about a pod, such as `kubectl describe pod` shows. It waits behind everything else.
+    WritePodEvent(PodEvent),
     /// An event on an object.
     WriteEvent(ObjectEvent),
     /// Suspends or resumes a job of another controller, whichever is wanted at the time of the
@@ -115,10 +128,21 @@ pub enum OrderOutcome {
     Infeasible(LeaseId, String),
     /// It will never be possible.
     Impossible(LeaseId, String),
-    /// The pod had changed meanwhile, so nothing was written on it.
-    ReasonNotWritten(PodRef),
+    /// Nothing was written: the pod was another version meanwhile, or the API server failed.
+    ReasonNotWritten(UnwrittenReason),
     /// No pod could be made that holds the GPU.
     NotReserved(GpuSlot, String),
+}
+
+/// A [`ApiOrder::WriteReason`] that was not carried out.
+#[derive(Debug)]
+pub struct UnwrittenReason {
+    pub pod: PodRef,
+    pub version: String,
+    pub reason: &'static str,
+    pub message: String,
+    /// Whether the API server failed, so that the same write may succeed later.
+    pub again: bool,
 }
 
 #[derive(Debug)]

@@ -2,9 +2,11 @@
 //! [`dynamic`](crate::constraints::dynamic).
 
 mod attach;
+mod locks;
+mod members;
 mod preferred;
 
-use super::ClusterState;
+use super::{ClusterState, Pod};
 use crate::constraints::dynamic::{
     self, FeasibleNodes, GangContext, GangRuleError, Infeasible, Locks, PlacedPod,
     PlacementContext, PodGroup, PodQuery, StorageUpdate, VolumeStep,
@@ -43,6 +45,9 @@ impl ClusterState {
         let node = self.node_of_pod(core, uid);
         let Some(pod) = self.pods.get_mut(uid) else { return };
         pod.placed = node;
+        let waits = pod.placed.is_none() && !pod.view.is_leaving && !pod.view.phase.is_over();
+        let request = pod.request().filter(|request| waits && request.tolerates_cordon);
+        self.nodes.wait_for_cordoned(uid, request.map(|request| &request.rules[..]));
         let pod = &self.pods[uid];
         let carries = pod.placed.is_some() || pod.view.request.is_some();
         let constraints =
@@ -59,6 +64,7 @@ impl ClusterState {
 
     /// A pod is gone.
     pub(super) fn unplace(&mut self, view: &PodView) {
+        self.nodes.wait_for_cordoned(&view.at.uid, None);
         if let Some(constraints) = view.constraints.as_deref() {
             self.constrained_jobs.volumes.place_pod(&view.at.uid, constraints, None);
         }
@@ -104,6 +110,7 @@ impl ClusterState {
 
     /// Holds a job whose feasible nodes depend on other pods or on volumes.
     pub(super) fn constrain(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        self.count_for_budgets(turn, job);
         if self.constrained_jobs.is_constrained(job) || !self.is_constrained(&self.views(job)) {
             return;
         }
@@ -116,7 +123,9 @@ impl ClusterState {
 
     /// Parks a job that misses pods, or that waits for the release of others.
     pub(super) fn hold(&self, turn: &mut Turn<'_>, job: JobId, hold: bool) {
-        turn.park(job, hold || self.constrained_jobs.holds(job));
+        // One that keeps what it is promised while others have their turn need not be parked.
+        let is_held = self.constrained_jobs.holds(job) && !turn.core.state.waits_turn(job);
+        turn.park(job, hold || is_held);
     }
 
     fn views(&self, job: JobId) -> Vec<&PodView> {
@@ -155,6 +164,11 @@ impl ClusterState {
         }
         let order = self.queue_order(lease.job);
         self.constrained_jobs.lose(lease.job, order);
+        // Rules that came while it had its place were not its concern.
+        let is_known = self.constrained_jobs.is_constrained(lease.job);
+        if !is_known && self.is_constrained(&self.views(lease.job)) {
+            self.constrained_jobs.constrain(lease.job, order);
+        }
     }
 
     /// Takes in what was seen of volumes and namespaces.
@@ -166,7 +180,8 @@ impl ClusterState {
             for query in self.constrained_jobs.index.queries() {
                 let all = self.pods.values();
                 let all = all.map(|pod| PlacedPod { view: &pod.view, node: pod.placed.as_ref() });
-                self.constrained_jobs.index.add(query, all);
+                self.constrained_jobs.index.add(query.clone(), all);
+                self.new_queries.push(query);
             }
         }
         self.release_waiting(turn);
@@ -174,6 +189,7 @@ impl ClusterState {
 
     /// Time has passed: jobs that found no place try again.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
+        self.report_incomplete(turn.at);
         self.constrained_jobs.retry();
         self.apply_preferred_affinity(turn);
         self.divide_again(turn);
@@ -190,11 +206,14 @@ impl ClusterState {
         !self.constrained_jobs.waiting.is_empty()
             || self.constrained_jobs.has_new_preferences()
             || !self.replacements.is_empty()
+            || !self.rejoining.is_empty()
+            || self.has_untold_gangs()
     }
 
     /// Releases the jobs that can be released.
     pub fn release_waiting(&mut self, turn: &mut Turn<'_>) {
         self.expire_replacements(turn);
+        self.rejoin_gangs(turn);
         if self.constrained_jobs.waiting.is_empty() && self.new_queries.is_empty() {
             return;
         }
@@ -203,17 +222,28 @@ impl ClusterState {
         let touched = self.constrained_jobs.touched();
         let line = self.constrained_jobs.line().into_iter().filter(|job| self.is_whole(*job));
         let line: Vec<JobId> = line.take(MAX_RELEASED_PER_ROUND).collect();
-        let line: Vec<(JobId, Locks)> =
+        let mut line: Vec<(JobId, Locks)> =
             line.into_iter().map(|job| (job, self.locks(job))).collect();
-        self.constrain_newly_queried(turn);
+        if !self.new_queries.is_empty() {
+            // What one of them asks about may mean those before it.
+            for (job, locks) in &mut line {
+                *locks = self.locks(*job);
+            }
+        }
+        let new_queries = std::mem::take(&mut self.new_queries);
+        self.constrain_newly_queried(turn, &new_queries);
+        self.lock_newly_queried(turn, &new_queries);
         self.keep_held(turn);
+        // Those of this turn, too: what they were released with was worked out before what is seen
+        // now, and they are placed when the turn ends.
+        let mut released = self.constrained_jobs.released(None);
         for (job, locks) in line {
             self.try_release(turn, job, locks);
         }
         if changed || !touched.is_empty() {
-            let mut jobs = self.constrained_jobs.released(turn.at);
-            jobs.retain(|job| changed || touched.contains(job));
-            self.recheck(turn, jobs);
+            released.retain(|job| changed || touched.contains(job));
+            released.retain(|job| !self.constrained_jobs.holds(*job));
+            self.recheck(turn, released);
         }
         self.forget_queries();
     }
@@ -272,8 +302,7 @@ impl ClusterState {
     }
 
     /// Constrains pending jobs that a new query selects: they take turns, too.
-    fn constrain_newly_queried(&mut self, turn: &mut Turn<'_>) {
-        let new_queries = std::mem::take(&mut self.new_queries);
+    fn constrain_newly_queried(&mut self, turn: &mut Turn<'_>, new_queries: &[PodQuery]) {
         if new_queries.is_empty() {
             return;
         }
@@ -301,7 +330,11 @@ impl ClusterState {
             .filter(|(_, constrained)| constrained.since.is_none());
         let held: Vec<JobId> = held.map(|(job, _)| *job).collect();
         for job in held {
-            self.hold(turn, job, true);
+            let state = &turn.core.state;
+            if !state.waits_turn(job) || !state.is_promised(job) {
+                self.hold(turn, job, true);
+                give_turn(turn, job);
+            }
         }
     }
 
@@ -313,9 +346,15 @@ impl ClusterState {
             self.set_hold_reason(job, Infeasible::TakesTurns);
             return;
         }
+        self.constrained_jobs.take_turn(job);
         let reached = match self.feasible_nodes(turn.core, job) {
             Ok(reached) => reached,
-            Err(why) => return self.set_hold_reason(job, why),
+            Err(why) => {
+                // Nothing can be kept for it where it may not be.
+                self.hold(turn, job, true);
+                give_turn(turn, job);
+                return self.set_hold_reason(job, why);
+            }
         };
         if !self.report_nodes(turn, job, reached) {
             return;
@@ -327,25 +366,31 @@ impl ClusterState {
             constrained.why = None;
         }
         self.hold(turn, job, false);
+        give_turn(turn, job);
     }
 
     /// Holds released jobs again that clash with this one and have found no place: they go to the
-    /// end of the line.
+    /// end of the line. One that has a place for later keeps it, and does not start meanwhile; one
+    /// that others are being stopped for goes first.
     fn hold_again(&mut self, turn: &mut Turn<'_>, job: JobId, locks: &Locks) {
         let state = &turn.core.state;
-        let mut back = Vec::new();
+        let (mut back, mut yields) = (Vec::new(), Vec::new());
         for (other, constrained) in &mut self.constrained_jobs.waiting {
             let before = constrained.since.is_some_and(|since| since < turn.at);
-            if *other == job
-                || !before
-                || !constrained.locks.clashes(locks)
-                || state.is_promised(*other)
-            {
+            if *other == job || !before || !constrained.locks.clashes(locks) {
                 continue;
+            }
+            match state.promise_of(*other) {
+                Some((_, true)) => continue,
+                Some((_, false)) => yields.push(*other),
+                None => back.push(*other),
             }
             constrained.since = None;
             constrained.tried = true;
-            back.push(*other);
+        }
+        for other in yields {
+            let change = JobChange::Turn(false);
+            turn.apply_observed(Event::JobChanged { job: other, change });
         }
         for other in back {
             self.hold(turn, other, true);
@@ -375,6 +420,16 @@ impl ClusterState {
     }
 
     fn feasible_nodes(&self, core: &Core, job: JobId) -> Result<FeasibleNodes, Infeasible> {
+        self.feasible_nodes_of(core, job, |_| true)
+    }
+
+    /// The same for those of its pods that are to be placed.
+    fn feasible_nodes_of(
+        &self,
+        core: &Core,
+        job: JobId,
+        is_to_be: impl Fn(&Pod) -> bool,
+    ) -> Result<FeasibleNodes, Infeasible> {
         let Some(tasks) = self.jobs.get(&job) else { return Err(Infeasible::NoPods) };
         let dynamic::ConstrainedJobs { index, volumes, .. } = &self.constrained_jobs;
         let free = |node: &str| core.state.free_gpus(node);
@@ -382,8 +437,8 @@ impl ClusterState {
         let mut uids = tasks.pods.iter();
         let groups = core.state.groups_of(job).into_iter().map(|(count, at_most)| {
             let own = uids.by_ref().take(count as usize).flatten();
-            let views = own.filter_map(|uid| Some(&self.pods.get(uid)?.view)).collect();
-            PodGroup { views, at_most }
+            let own = own.filter_map(|uid| self.pods.get(uid)).filter(|pod| is_to_be(pod));
+            PodGroup { views: own.map(|pod| &pod.view).collect(), at_most }
         });
         let groups: Vec<PodGroup<'_>> = groups.collect();
         dynamic::feasible_nodes(&context, &groups)
@@ -432,5 +487,12 @@ impl ClusterState {
             }
         }
         self.constrained_jobs.index.keep(&used);
+    }
+}
+
+/// The job may start again, as far as its turn is concerned.
+fn give_turn(turn: &mut Turn<'_>, job: JobId) {
+    if turn.core.state.waits_turn(job) {
+        turn.apply_observed(Event::JobChanged { job, change: JobChange::Turn(true) });
     }
 }

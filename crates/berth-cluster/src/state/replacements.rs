@@ -1,12 +1,13 @@
 //! The job of a preempted pod outside of any gang lives on: its controller creates a replacement,
 //! which continues the job with its number, its age and its cost.
 
-use super::{ClusterState, Stage, Uid};
+use super::orders::UNSCHEDULABLE;
+use super::{ClusterState, Pod, Stage, Tasks, Uid};
 use crate::view::NodeViews;
-use crate::view::{GangKey, PodView, SchedulingRequest};
-use berth_engine::{Core, Turn};
+use crate::view::{GangKey, PodResources, PodView, SchedulingRequest};
+use berth_engine::{Core, MadeBy, Turn};
 use berth_kube::object::Text;
-use berth_model::{Event, JobId, NodeState, Span, Time};
+use berth_model::{Cause, Event, JobId, Name, NodeState, PodRef, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long a job waits for another pod, and such a pod for the one before it. The longest pause that
@@ -23,42 +24,40 @@ pub struct Replacements {
 struct Predecessor {
     /// Who makes the other pod.
     owner: Text,
-    /// The pod that was asked to end, as it was then.
-    pod: Box<PodView>,
+    /// What it is like: see [`likeness`].
+    like: u64,
     /// Since when the pod is gone, or another waits for it to be.
     since: Option<Time>,
     /// The pod that is there already, while the one before it has yet to end.
     replacement: Option<GangKey>,
 }
 
-impl Predecessor {
-    /// Whether a pod is like the one before it in all but its name, so that it can take over its
-    /// job.
-    fn is_for(&self, pod: &PodView) -> bool {
-        let (Some(before), Some(now)) = (request(&self.pod), request(pod)) else { return false };
-        let renamed = SchedulingRequest {
-            gang: now.gang.clone(),
-            name: now.name.clone(),
-            created: now.created,
-            ..before.clone()
-        };
-        let (before, alike) = (&self.pod, renamed == *now);
-        let alike = alike && before.asks == pod.asks && before.constraints == pod.constraints;
-        // Of a template each pod has its own claim.
-        let claims =
-            |pod: &PodView| pod.claims.iter().map(|one| one.source.clone()).collect::<Vec<_>>();
-        alike && claims(before) == claims(pod) && before.rank() == pod.rank()
-    }
-}
-
-fn request(pod: &PodView) -> Option<&SchedulingRequest> {
-    pod.request.as_ref()?.as_deref().ok()
+/// What pods have in common that one controller makes in the place of each other: all that is read
+/// of them but their names. A pod may take over the job of another with the same one. It is a number,
+/// so that it can be kept while the server restarts.
+fn likeness(pod: &PodView) -> Option<u64> {
+    let request = pod.request.as_ref()?.as_deref().ok()?;
+    let GangKey { namespace, .. } = &request.gang;
+    let renamed = SchedulingRequest {
+        gang: GangKey { namespace: namespace.clone(), name: Name::default() },
+        name: Name::default(),
+        created: Time(0),
+        ..request.clone()
+    };
+    // Of a template each pod has its own claim.
+    let claims: Vec<_> = pod.claims.iter().map(|one| &one.source).collect();
+    let all = (&renamed, &pod.asks, &pod.constraints, claims, pod.rank());
+    let bytes = format!("{all:?}").into_bytes().into_iter();
+    // FNV-1a: the same in every version of this program.
+    Some(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    }))
 }
 
 impl Replacements {
-    fn expect(&mut self, job: JobId, owner: Text, pod: Box<PodView>) {
+    fn expect(&mut self, job: JobId, owner: Text, like: u64, since: Option<Time>) {
         self.by_owner.entry(owner.clone()).or_default().insert(job);
-        self.jobs.insert(job, Predecessor { owner, pod, since: None, replacement: None });
+        self.jobs.insert(job, Predecessor { owner, like, since, replacement: None });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -81,20 +80,81 @@ impl Replacements {
     }
 }
 
+/// Who makes a pod in the place of one that is in no gang, and what it is like.
+fn successor_of(pod: &Pod) -> Option<(Text, u64)> {
+    let is_alone = pod.request().is_some_and(|request| request.alone);
+    let owner = pod.view.owner.clone().filter(|_| is_alone && pod.view.is_replaced)?;
+    Some((owner, likeness(&pod.view)?))
+}
+
 impl ClusterState {
     /// A pod is asked to end, and its job to go on.
     pub(super) fn expect_replacement(&mut self, job: JobId, uid: &Uid) {
         let Some(pod) = self.pods.get(uid) else { return };
-        let is_alone = pod.request().is_some_and(|request| request.alone);
-        if let Some(owner) = pod.view.owner.clone().filter(|_| is_alone && pod.view.is_replaced) {
-            self.replacements.expect(job, owner, Box::new(pod.view.clone()));
+        if let Some((owner, like)) = successor_of(pod) {
+            self.replacements.expect(job, owner, like, None);
         }
+    }
+
+    /// Keeps in the log what the pod after the only one of a job is like.
+    pub(super) fn note_maker(&self, turn: &mut Turn<'_>, job: JobId) {
+        let only = match self.jobs.get(&job).map(|tasks| &tasks.pods[..]) {
+            Some([Some(only)]) => self.pods.get(only),
+            _ => None,
+        };
+        let made_by = only.and_then(successor_of).map(|(owner, like)| MadeBy {
+            owner: owner.to_string(),
+            like,
+            awaited: false,
+        });
+        if turn.core.jobs.get(&job).is_some_and(|live| live.detail.made_by != made_by) {
+            turn.amend_detail(job, |detail| detail.made_by = made_by);
+        }
+    }
+
+    /// A job of which no pod is left when the server starts. Returns whether another one is to come:
+    /// the one before it was asked to end, and the job to go on.
+    pub(super) fn await_after_restart(
+        &mut self,
+        turn: &mut Turn<'_>,
+        job: JobId,
+        refs: &[PodRef],
+    ) -> bool {
+        let ([pod], Some(live)) = (refs, turn.core.jobs.get(&job)) else { return false };
+        let Some(made_by) = live.detail.made_by.clone() else { return false };
+        let gives_way = |cause: Cause| cause.requeues() && cause != Cause::Stale;
+        let was_asked = live.leases.values().any(|lease| lease.stopping.is_some_and(gives_way));
+        if live.row.state.is_final() || !(was_asked || made_by.awaited) {
+            return false;
+        }
+        let owner: Text = made_by.owner.as_str().into();
+        let namespace = Name::new(&pod.namespace);
+        let key = GangKey { namespace, name: Name::new(&format!("Pod/{}/{}", pod.name, pod.uid)) };
+        let gang = self.gangs.entry(key.clone()).or_default();
+        (gang.job, gang.has_begun, gang.owner) = (Some(job), true, Some(made_by.owner.clone()));
+        self.owners.insert(made_by.owner, key.clone());
+        let tasks = Tasks {
+            gang: key,
+            pods: vec![None],
+            asks: vec![PodResources::default()],
+            ranks: vec![None],
+            done: vec![false],
+            starts: BTreeMap::new(),
+        };
+        self.jobs.insert(job, tasks);
+        self.replacements.expect(job, owner, made_by.like, Some(turn.at));
+        turn.amend_detail(job, |detail| {
+            detail.made_by.iter_mut().for_each(|made_by| made_by.awaited = true);
+        });
+        self.end(turn, job, 0, "its pod is gone");
+        true
     }
 
     /// The job whose pod this one comes in the place of: both were made by the same owner, and alike.
     pub(super) fn predecessor_of(&self, core: &Core, key: &GangKey, uid: &Uid) -> Option<JobId> {
         let pod = &self.pods.get(uid)?.view;
         let jobs = self.replacements.by_owner.get(pod.owner.as_ref()?)?;
+        let like = likeness(pod);
         let is_there = |key: &GangKey| self.gangs.get(key).is_some_and(|it| !it.waiting.is_empty());
         let is_it = |job: &&JobId| {
             let predecessor = &self.replacements.jobs[*job];
@@ -102,7 +162,7 @@ impl ClusterState {
                 .replacement
                 .as_ref()
                 .is_none_or(|replacement| replacement == key || !is_there(replacement))
-                && predecessor.is_for(pod)
+                && like == Some(predecessor.like)
                 && Stage::of(core, **job) == Stage::Live
                 && self.may_end(**job)
         };
@@ -141,12 +201,16 @@ impl ClusterState {
         {
             (predecessor.replacement, predecessor.since) = (Some(key.clone()), Some(turn.at));
         }
-        self.report_reason(uid, "it comes in the place of a pod that has yet to end");
+        self.report(uid, UNSCHEDULABLE, "it comes in the place of a pod that has yet to end");
     }
 
     fn take_over(&mut self, turn: &mut Turn<'_>, key: &GangKey, job: JobId) {
         self.replacements.remove(job);
+        let next = self.gangs.get(key).and_then(|gang| self.pods.get(gang.waiting.first()?));
+        let Some(asks) = next.map(|pod| pod.view.asks.clone()) else { return };
         let Some(tasks) = self.jobs.get_mut(&job) else { return };
+        // After a restart that is not known of the pod before it, and it is like that one.
+        tasks.asks.fill(asks);
         let before = std::mem::replace(&mut tasks.gang, key.clone());
         let known = self.gangs.remove(&before);
         let Some(gang) = self.gangs.get_mut(key) else { return };
@@ -156,6 +220,7 @@ impl ClusterState {
             self.owners.insert(owner.clone(), key.clone());
         }
         self.fill(turn, key, job);
+        self.note_maker(turn, job);
         // Others may have come meanwhile that it has to keep away from.
         self.constrain(turn, job);
     }
@@ -171,7 +236,12 @@ impl ClusterState {
             replacement.filter(|key| self.gangs.get(key).is_some_and(|it| !it.waiting.is_empty()));
         match replacement {
             Some(replacement) if is_live => self.take_over(turn, &replacement, job),
-            None if is_live => predecessor.since = Some(turn.at),
+            None if is_live => {
+                predecessor.since = Some(turn.at);
+                turn.amend_detail(job, |detail| {
+                    detail.made_by.iter_mut().for_each(|made_by| made_by.awaited = true);
+                });
+            }
             replacement => {
                 self.replacements.remove(job);
                 if let Some(replacement) = replacement {

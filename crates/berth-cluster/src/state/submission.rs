@@ -11,8 +11,8 @@ use berth_kube::gang::ParentGroup;
 use berth_kube::pod::requests::GpuRequest;
 use berth_model::PodRef;
 use berth_model::{
-    Bytes, Cpu, GpuAsk, GroupSpec, JobKind, JobRequest, LabelAsk, Name, PodWorkload, TopologyAsk,
-    Workload,
+    Bytes, Cpu, GpuAsk, GroupSpec, JobKind, JobRequest, LabelAsk, Name, PodWorkload, Policy, Span,
+    TopologyAsk, Workload,
 };
 use placement::placed;
 use std::cmp::Reverse;
@@ -55,6 +55,7 @@ pub fn request(
     queue: &Name,
     nodes: &Nodes,
     claims: &Claims,
+    policy: &Policy,
 ) -> Result<JobRequest, Unready> {
     let mut alike: BTreeMap<Alike, Vec<&PodView>> = BTreeMap::new();
     let mut first: Option<&SchedulingRequest> = None;
@@ -112,7 +113,8 @@ pub fn request(
     let groups = placed(groups, request.together.as_ref());
     let asks = asks(count, &groups);
     let workload = Workload::Pods(PodWorkload { pods: refs, grace: request.grace });
-    Ok(JobRequest { asks, ..request_for(request, queue, groups, workload) })
+    let time_limit = Some(time_limit(request, policy));
+    Ok(JobRequest { asks, time_limit, ..request_for(request, queue, groups, workload) })
 }
 
 /// GPUs that a pod claims are whole ones of nodes that have such.
@@ -170,7 +172,7 @@ fn request_for(
         priority: request.priority,
         preemptible: request.preemptible,
         lifecycle: None,
-        time_limit: request.time_limit,
+        time_limit: None,
         deadline: None,
         restart_cost: None,
         grace: Some(request.grace),
@@ -187,6 +189,15 @@ fn request_for(
         asks: String::new(),
         resume_from: None,
     }
+}
+
+/// Pods end when they say so, or when the policy says so for their class of work. Others have no
+/// limit: the default of Berth's own jobs would end what a controller keeps running.
+pub fn time_limit(request: &SchedulingRequest, policy: &Policy) -> Span {
+    let of_class =
+        if request.is_service { policy.service_pod_time_limit } else { policy.pod_time_limit };
+    let of_class = Some(of_class).filter(|limit| *limit > Span::ZERO);
+    request.time_limit.or(of_class).unwrap_or(Span::UNLIMITED).min(Span::UNLIMITED)
 }
 
 /// A short text of what the pods ask for.

@@ -129,7 +129,8 @@ impl ClusterState {
             return;
         };
         let queue = request.queue.clone().unwrap_or_else(|| self.queue.clone());
-        let job_request = gang::request(&views, &queue, &self.nodes, &self.claims);
+        let policy = turn.core.state.policy();
+        let job_request = gang::request(&views, &queue, &self.nodes, &self.claims, policy);
         let at = held.job.at.clone();
         let job_request = match job_request {
             Ok(job_request) => job_request,

@@ -205,6 +205,7 @@ impl ClusterState {
         }
         self.unplace(&pod.view);
         let Some(key) = pod.request().map(|request| request.gang.clone()) else { return };
+        self.tell_incomplete(&key);
         let Some(gang) = self.gangs.get_mut(&key) else { return };
         gang.waiting.remove(uid);
         let was_done = gang.done.remove(uid);
@@ -224,6 +225,7 @@ impl ClusterState {
             }
             self.gangs.remove(&key);
             self.refused.remove(&key);
+            self.incomplete.remove(&key);
         } else if was_done {
             // One that was made to do its work again may have waited for this.
             self.assemble_gang(turn, &key);

@@ -1,5 +1,11 @@
 //! The state without a cluster: observations go in, and orders come out.
 
+mod reasons;
+mod budgets;
+mod restart;
+mod turns;
+mod week;
+
 use super::observation::Observation;
 use super::orders::{ApiOrder, OrderOutcome};
 use super::{ClusterState, Uid};
@@ -200,4 +206,103 @@ fn a_pod_that_another_scheduler_bound_takes_room() {
     assert_eq!(binds(&world.put([ours])), [on("ours", "b")]);
     let more = world.plain("more", 2);
     assert_eq!(binds(&world.put([more])), [], "a is full, and b has one GPU left");
+}
+
+/// Pods of an indexed Job that is a gang of three.
+fn of_job(world: &World, index: u32, made: u32, change: impl FnOnce(&mut Value)) -> PodView {
+    world.pod(&format!("w-{index}-{made}"), "berth", 1, |pod| {
+        pod["metadata"]["labels"] = json!({
+            "batch.kubernetes.io/controller-uid": "job",
+            "batch.kubernetes.io/job-completion-index": index.to_string(),
+        });
+        pod["metadata"]["annotations"] =
+            json!({ "berth.dev/gang": "train", "berth.dev/gang-size": "3" });
+        pod["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "batch/v1", "kind": "Job", "name": "w", "uid": "job", "controller": true,
+        }]);
+        change(pod);
+    })
+}
+
+fn runs_on(node: &str) -> impl FnOnce(&mut Value) {
+    let node = node.to_owned();
+    move |pod| {
+        pod["spec"]["nodeName"] = json!(node);
+        pod["status"]["phase"] = json!("Running");
+    }
+}
+
+/// A gang of three that runs, and where.
+fn running_gang(world: &mut World) -> BTreeMap<String, String> {
+    let pods: Vec<PodView> = (0..3).map(|index| of_job(world, index, 0, |_| {})).collect();
+    let orders = world.put(pods);
+    let places: BTreeMap<String, String> = binds(&orders).into_iter().collect();
+    for order in &orders {
+        if let ApiOrder::Bind(bind) = order {
+            world.observe(Observation::OrderDone(OrderOutcome::Bound(bind.lease)));
+        }
+    }
+    let running = (0..3).map(|index| {
+        let node = &places[&format!("w-{index}-0")];
+        of_job(world, index, 0, runs_on(node))
+    });
+    let running: Vec<PodView> = running.collect();
+    world.put(running);
+    places
+}
+
+fn leaving(node: &str) -> impl FnOnce(&mut Value) {
+    let run = runs_on(node);
+    move |pod| {
+        run(pod);
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }
+}
+
+#[test]
+fn the_pod_that_comes_in_the_place_of_a_gangs_takes_it_at_once() {
+    let mut world = World::new(&["a", "b"]);
+    let places = running_gang(&mut world);
+    let node = places["w-1-0"].clone();
+    // The Job makes the next one as soon as the first is asked to end.
+    let dying = of_job(&world, 1, 0, leaving(&node));
+    let next = of_job(&world, 1, 1, |_| {});
+    assert_eq!(binds(&world.put([dying.clone(), next])), [], "its place is not free yet");
+    let gone = Observation::Pods(WatchUpdate::Changes(vec![Change::Deleted(dying)]));
+    let orders = world.observe(gone);
+    let bound = binds(&orders);
+    assert_eq!(bound.len(), 1, "{orders:?}");
+    assert_eq!(bound[0].0, "w-1-1");
+    let mut late = Vec::new();
+    for _ in 0..5 {
+        world.now = Time(world.now.0 + 30_000);
+        late.extend(world.observe(Observation::Tick));
+    }
+    assert!(evicted(&late).is_empty(), "the others go on");
+}
+
+#[test]
+fn the_place_of_a_lost_member_is_kept_until_the_next_pod_comes() {
+    let mut world = World::new(&["a", "b"]);
+    let places = running_gang(&mut world);
+    let dying = of_job(&world, 1, 0, leaving(&places["w-1-0"]));
+    world.observe(Observation::Pods(WatchUpdate::Changes(vec![Change::Deleted(dying)])));
+    let others = ["first", "second"].map(|name| world.plain(name, 1));
+    assert_eq!(binds(&world.put(others)).len(), 1, "one GPU is free, and one is kept");
+    let next = of_job(&world, 1, 1, |_| {});
+    assert_eq!(binds(&world.put([next])).len(), 1, "the kept place is its own");
+}
+
+#[test]
+fn a_gang_whose_lost_member_does_not_come_back_restarts_whole() {
+    let mut world = World::new(&["a", "b"]);
+    let places = running_gang(&mut world);
+    let dying = of_job(&world, 1, 0, leaving(&places["w-1-0"]));
+    world.observe(Observation::Pods(WatchUpdate::Changes(vec![Change::Deleted(dying)])));
+    let mut late = Vec::new();
+    for _ in 0..5 {
+        world.now = Time(world.now.0 + 40_000);
+        late.extend(world.observe(Observation::Tick));
+    }
+    assert_eq!(evicted(&late), ["w-0-0", "w-2-0"]);
 }

@@ -14,8 +14,8 @@ mod unschedulable;
 pub use external::{ExternalKind, ExternalQueue, ExternalQueues};
 pub use managed::ManagedPodView;
 pub use managed_names::{CONTAINER, FETCH, is_pod_of, pod_ref};
-pub use node::{NodePredicate, NodeView, NodeViews};
-pub use object_event::{LEASE, ObjectEvent};
+pub use node::{Asks, NodePredicate, NodeView, NodeViews, untolerated};
+pub use object_event::{LEASE, ObjectEvent, PodEvent};
 pub use pod::{
     DeviceClaimRef, GangKey, LateMember, Phase, PodResources, PodView, Rank, ResourceUsage,
     SchedulingRequest,

@@ -1,6 +1,7 @@
 //! A node as it was last observed, and conditions that nodes meet or do not meet.
 
 use berth_kube::dra::Device;
+use berth_kube::pod::node_constraint::{self, Tolerations, UNSCHEDULABLE};
 use berth_kube::pod::requests::DevicePluginResources;
 use berth_model::{Name, NodeSpec};
 use std::sync::Arc;
@@ -11,6 +12,58 @@ use std::sync::Arc;
 pub struct NodePredicate {
     pub name: Name,
     pub allows: Arc<dyn Fn(&NodeView) -> bool + Send + Sync>,
+    pub asks: Asks,
+}
+
+/// What a predicate asks of nodes, so that people read that and not its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asks {
+    /// No taints but these, and no cordon unless it is tolerated.
+    Tolerations(Tolerations),
+    /// What the node selector and the affinity to nodes say, in words.
+    Selection,
+    /// What its name says.
+    Named,
+}
+
+impl Asks {
+    /// Of several that a node does not meet, the one with the smallest is told.
+    pub const fn rank(&self) -> u8 {
+        match self {
+            Asks::Tolerations(_) => 0,
+            Asks::Selection => 1,
+            Asks::Named => 2,
+        }
+    }
+}
+
+impl NodePredicate {
+    /// Why it does not allow a node, and whether that may pass by itself.
+    pub fn fault(&self, node: &NodeView) -> (String, bool) {
+        match &self.asks {
+            Asks::Tolerations(tolerations) => {
+                let view = node_constraint::NodeView::from(&*node.object);
+                untolerated(&tolerations.untolerated(&view))
+            }
+            Asks::Selection => (
+                format!("without what its node selector or affinity asks for ({})", self.name),
+                false,
+            ),
+            Asks::Named => (format!("without {}", self.name), false),
+        }
+    }
+}
+
+/// Taints that keep a pod away from a node, in words, and whether they may go by themselves.
+pub fn untolerated(taints: &[String]) -> (String, bool) {
+    const OF_NODES: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+    let passes = |taint: &String| OF_NODES.iter().any(|of_nodes| taint.starts_with(of_nodes));
+    let is_cordon = |taint: &String| taint.starts_with(UNSCHEDULABLE);
+    if taints.iter().all(is_cordon) {
+        return ("cordoned".to_owned(), true);
+    }
+    let text = format!("with a taint that it does not tolerate ({})", taints.join(", "));
+    (text, taints.iter().any(passes))
 }
 
 impl std::fmt::Debug for NodePredicate {

@@ -152,6 +152,10 @@ pub struct SchedulingRequest {
     pub min_runtime: Option<Span>,
     pub preempt_after: Option<Span>,
     pub time_limit: Option<Span>,
+    /// It is to run for ever: its containers are started again whenever they end.
+    pub is_service: bool,
+    /// It may run on nodes that are cordoned.
+    pub tolerates_cordon: bool,
     pub grace: Span,
     pub created: Time,
     /// Where the pods of its part must or should be, beside what holds for the gang.

@@ -60,7 +60,8 @@ impl State {
     /// The job's minimum runs: it leaves the line.
     fn minimum_started(&mut self, ix: JobIx) {
         if self.jobs.get(ix).standing == Standing::Running {
-            return;
+            // One that had lost members may have others in their place now.
+            return self.find_missing_members(ix);
         }
         self.unpromise(ix);
         self.dequeue(ix);
@@ -71,6 +72,7 @@ impl State {
         job.standing = Standing::Running;
         job.paused = false;
         job.speed = speed;
+        job.exceeds.clear();
         let first = job.first_start.is_none();
         job.first_start.get_or_insert(now);
         let (id, spec) = (job.id, job.spec.clone());
@@ -162,6 +164,13 @@ impl State {
             let gpu = job.tasks[lease.task as usize].lease.as_ref().map_or(0, |l| l.charge.gpu);
             let queue = self.queues.get_mut(job.queue);
             queue.credits = berth_ledger::credit::pay(queue.credits, Milli(gpu), span);
+        }
+        // It is said why this had to be.
+        let exceeded = self.exceeded_budgets(ix);
+        if let Some(claimant) =
+            for_job.filter(|_| cause.displaces()).and_then(|id| self.jobs.find(id))
+        {
+            self.jobs.get_mut(claimant).exceeds.extend(exceeded);
         }
         if cause == Cause::Shrink {
             return;

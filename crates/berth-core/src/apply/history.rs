@@ -10,6 +10,10 @@ impl State {
     pub(crate) fn record_run(&mut self, ix: JobIx, outcome: Outcome) {
         let job = self.jobs.get(ix);
         let Some(started) = job.started.filter(|_| outcome == Outcome::Done) else { return };
+        // A part of no limit is no measure.
+        if job.time_limit.is_unlimited() {
+            return;
+        }
         let ran = self.now - started + job.saved;
         let ratio = (i128::from(ran.0) * 1_000 / i128::from(job.time_limit.0.max(1))) as i64;
         let ratio = ratio.clamp(1, 1_000);

@@ -5,6 +5,7 @@ use crate::ix::{JobIx, TaskIx};
 use crate::jobs::{Job, Parked, Standing, Task};
 use crate::state::State;
 use berth_model::{GroupSpec, JobChange, JobId, JobSpec, Name, NodeAsk, Outcome, Span};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl State {
@@ -38,9 +39,14 @@ impl State {
         let shape = self.intern_shape(&spec.groups, spec.lifecycle, queue);
         let time_limit = spec.time_limit.unwrap_or(self.policy.default_time_limit);
         let past = self.history.get(&(spec.user.clone(), spec.name.clone()));
-        let estimate = past.map_or(time_limit, |past| {
-            Span((i128::from(time_limit.0) * i128::from(past.ratio.0) / 1_000) as i64)
-        });
+        let estimate = match past {
+            // Work without an end is in line like work that names no limit.
+            _ if time_limit.is_unlimited() => self.policy.default_time_limit,
+            Some(past) => {
+                Span((i128::from(time_limit.0) * i128::from(past.ratio.0) / 1_000) as i64)
+            }
+            None => time_limit,
+        };
         let tasks = self.shapes[shape.at()].tasks as usize;
         Job {
             id,
@@ -71,6 +77,9 @@ impl State {
             set_aside: None,
             enqueued: false,
             speed: 1_000,
+            waits_turn: false,
+            budgets: Vec::new(),
+            exceeds: BTreeSet::new(),
             spec,
         }
     }
@@ -112,6 +121,17 @@ impl State {
 
     pub(super) fn job_changed(&mut self, job: JobId, change: &JobChange) {
         let ix = self.jobs.find(job).expect("validated");
+        match change {
+            JobChange::Turn(is_its) => {
+                self.jobs.get_mut(ix).waits_turn = !is_its;
+                return;
+            }
+            JobChange::Budgets(budgets) => {
+                self.jobs.get_mut(ix).budgets = budgets.clone();
+                return;
+            }
+            _ => {}
+        }
         let waiting = self.is_waiting(ix);
         // What it was promised by the right of another queue, or elsewhere, is not its own any more.
         let promised = self.unpromise(ix);
@@ -155,6 +175,7 @@ impl State {
                 spec.groups.iter_mut().for_each(|group| put_nodes(group, &mut nodes));
                 self.reshape(ix);
             }
+            JobChange::Turn(_) | JobChange::Budgets(_) => {}
         }
         let job_mut = self.jobs.get_mut(ix);
         if job_mut.hold && job_mut.open > 0 {

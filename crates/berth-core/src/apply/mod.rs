@@ -93,6 +93,7 @@ impl State {
                 let gone = self.reservations.remove(name).expect("validated");
                 self.set_blocks(&gone.nodes);
             }
+            Event::DisruptionsSet { budget, allowed } => self.disruptions_set(budget, *allowed),
             Event::Tick => self.tick(applied),
             Event::BillDue => self.bill_due(applied),
             Event::Decided { .. } => unreachable!("handled by apply"),

@@ -105,6 +105,8 @@ codes! {
     Cause = "cause",
     /// A job that cannot be a victim.
     Victim = "victim",
+    /// A victim that gives its claimant nothing.
+    Needless = "needless",
     /// A victim before its minimum run time.
     MinRuntime = "min-runtime",
     /// The claimant may not take from this victim.

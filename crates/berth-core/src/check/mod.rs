@@ -12,6 +12,7 @@ mod eligible;
 mod fair_share;
 mod finding;
 mod gang;
+mod needless;
 mod overlay;
 mod place;
 mod pools;

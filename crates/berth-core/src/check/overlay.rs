@@ -317,6 +317,7 @@ impl<'a> Overlay<'a> {
         let job = self.base(ix);
         match self.state.policy.backfill {
             BackfillEnds::Limits => self.limit_left(ix) + self.grace(ix),
+            BackfillEnds::Estimates if job.time_limit.is_unlimited() => self.limit_left(ix),
             BackfillEnds::Estimates => (job.estimate - job.saved).max(Span::secs(1)),
         }
     }

@@ -21,6 +21,7 @@ impl<'a> Checker<'a> {
         found.extend(self.gangs(&work));
         found.extend(self.remains(&work));
         found.extend(self.judge(&work));
+        found.extend(self.needless(&work));
         found.extend(self.late(transaction, &work));
         let charged: BTreeSet<JobIx> = work.started.keys().chain(&work.firm).copied().collect();
         for ix in charged {

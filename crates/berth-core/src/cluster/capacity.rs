@@ -10,7 +10,7 @@ impl Node {
     fn most_by_count(&self, need: &Need, requester: &Requester) -> i64 {
         let mut most = i64::MAX;
         if need.is_task && self.spec.tasks.is_some() {
-            most = self.tasks_left() - self.conflicts(requester).count() as i64;
+            most = self.spare_tasks(requester);
         }
         for (resource, asks) in need.counted.iter() {
             most = most.min(self.spare_of(resource, requester) / asks);
@@ -21,6 +21,14 @@ impl Node {
     /// Whether one more task could be here, as far as tasks and what is counted are concerned.
     pub fn takes_one(&self, need: &Need, requester: &Requester) -> bool {
         self.most_by_count(need, requester) >= 1
+    }
+
+    /// Whether CPU, memory, room for one more task or anything counted is short for one task.
+    pub fn is_short_of(&self, need: &Need, requester: &Requester) -> bool {
+        let asks = need.cpu > 0 || need.memory > 0;
+        let (cpu, memory) = if asks { self.spare_for(need, requester) } else { (0, 0) };
+        let lacks = |asks: i64, spare: i64| asks > 0 && spare < asks;
+        lacks(need.cpu, cpu) || lacks(need.memory, memory) || !self.takes_one(need, requester)
     }
 
     /// How many thousandths of the GPU are promised to other jobs while `requester` would hold it.
@@ -95,7 +103,8 @@ impl Node {
         if most == 0 || !self.admits(requester) {
             return 0;
         }
-        let (cpu, memory) = self.spare(requester);
+        let asks = need.cpu > 0 || need.memory > 0;
+        let (cpu, memory) = if asks { self.spare_for(need, requester) } else { (0, 0) };
         let mut most = i64::from(most).min(self.most_by_count(need, requester));
         if need.cpu > 0 {
             most = most.min(cpu / need.cpu);
@@ -152,10 +161,7 @@ impl Node {
         if !self.admits(requester) {
             return None;
         }
-        let (cpu, memory) = self.spare(requester);
-        let lacks = |asks: i64, spare: i64| asks > 0 && spare < asks;
-        let crowded = lacks(need.cpu, cpu) || lacks(need.memory, memory);
-        if crowded || !self.takes_one(need, requester) {
+        if self.is_short_of(need, requester) {
             return None;
         }
         GpuChoice { node: self, gpus: &self.gpus }.choose(need, requester)

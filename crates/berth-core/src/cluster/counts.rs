@@ -182,6 +182,7 @@ impl Cluster {
     pub fn emptied(&self, ix: NodeIx) -> Node {
         let mut node = self.node(ix).clone();
         node.promised_slots.clear();
+        node.ends.clear();
         node.blocks.clear();
         node.tasks.clear();
         node.cpu_free = node.spec.cpu.map_or(UNBOUNDED, |cpu| cpu.0);

@@ -77,6 +77,8 @@ impl Cluster {
             gpus,
             tasks: Vec::new(),
             promised_slots: Vec::new(),
+            gpu_debt: (0, 0),
+            ends: Vec::new(),
             blocks: Vec::new(),
             domains,
             idle_since: Some(since),

@@ -29,6 +29,17 @@ pub(crate) struct PromisedSlot {
     pub ready: bool,
 }
 
+/// When a task on a node is taken to be over, and what it gives back then beside GPUs. Kept where
+/// places are promised, so that what is free at their time is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskEnd {
+    pub task: TaskIx,
+    pub at: Time,
+    pub cpu: i64,
+    pub memory: i64,
+    pub counted: Arc<Counted>,
+}
+
 /// A time in which a node is for its owner alone: an operator's reservation, or after it leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -48,6 +59,11 @@ pub(crate) struct Node {
     pub counted_free: Counted,
     pub tasks: Vec<TaskIx>,
     pub promised_slots: Vec<PromisedSlot>,
+    /// What is short of the CPU and memory that free GPUs are left, as it was when a claim of a job
+    /// without GPUs began.
+    pub gpu_debt: (i64, i64),
+    /// When its tasks end, where anything is promised here. One that is missing is taken to stay.
+    pub ends: Vec<TaskEnd>,
     pub blocks: Vec<Block>,
     pub domains: Vec<DomainIx>,
     pub idle_since: Option<Time>,
@@ -72,6 +88,9 @@ pub(crate) struct Requester {
     pub rush: bool,
     /// Which shares lie beside those of its queue alone.
     pub apart: Apart,
+    /// It takes the places of others: what is short already of what free GPUs are left is no
+    /// reason to take more from them.
+    pub claims: bool,
 }
 
 /// What one task of a leaf group needs on a node.
@@ -90,6 +109,9 @@ pub(crate) struct Need {
     /// All GPUs of the task lie in one NVLink island; in `only`, where that is set.
     pub island: bool,
     pub only: Option<u8>,
+    /// How much of its part of the CPU and memory of a node it leaves to each free GPU there, in
+    /// thousandths: nothing where its job asks for GPUs.
+    pub left_to_gpus: i64,
 }
 
 impl Node {
@@ -194,20 +216,104 @@ impl Node {
         })
     }
 
-    /// CPU and memory that `requester` could hold until then.
+    /// CPU and memory that `requester` could hold until then: what is free now, and no more than
+    /// what is left whenever a promised job begins, with what ends before that given back.
     pub fn spare(&self, requester: &Requester) -> (i64, i64) {
-        // What the promised jobs need at their time comes on top of what runs now; what ends
-        // before then only makes this stricter than need be.
         let (mut cpu, mut memory) = (self.cpu_free, self.memory_free);
-        for kept in self.conflicts(requester) {
-            if self.spec.cpu.is_some() {
-                cpu -= kept.cpu;
+        if self.spec.cpu.is_none() && self.spec.memory.is_none() {
+            return (cpu, memory);
+        }
+        // Promises are in the order of their times, and many of them begin together.
+        let mut last = None;
+        for instant in self.instants(requester) {
+            if last.replace(instant) == Some(instant) {
+                continue;
             }
-            if self.spec.memory.is_some() {
-                memory -= kept.memory;
+            let (mut cpu_then, mut memory_then) = (self.cpu_free, self.memory_free);
+            for end in self.ended(instant) {
+                cpu_then += end.cpu;
+                memory_then += end.memory;
             }
+            for kept in self.kept_at(requester, instant) {
+                if self.spec.cpu.is_some() {
+                    cpu_then -= kept.cpu;
+                }
+                if self.spec.memory.is_some() {
+                    memory_then -= kept.memory;
+                }
+            }
+            cpu = cpu.min(cpu_then);
+            memory = memory.min(memory_then);
         }
         (cpu, memory)
+    }
+
+    /// The same for one task, which may leave something to free GPUs.
+    pub(super) fn spare_for(&self, need: &Need, requester: &Requester) -> (i64, i64) {
+        let (cpu, memory) = self.spare(requester);
+        let (cpu_kept, memory_kept) = self.kept_for_gpus(need, requester);
+        (cpu - cpu_kept, memory - memory_kept)
+    }
+
+    /// CPU and memory that such a task leaves to the GPUs that are free here and promised to no
+    /// job: what jobs that come for them will need.
+    pub fn kept_for_gpus(&self, need: &Need, requester: &Requester) -> (i64, i64) {
+        if need.left_to_gpus == 0 || self.gpus.is_empty() {
+            return (0, 0);
+        }
+        let free = self.free_gpu_milli(requester);
+        let part = |all: i64| {
+            let parts = i128::from(free) * i128::from(need.left_to_gpus);
+            (i128::from(all) * parts / (1_000_000 * self.gpus.len() as i128)) as i64
+        };
+        let cpu = self.spec.cpu.map_or(0, |cpu| part(cpu.0));
+        let memory = self.spec.memory.map_or(0, |memory| part(memory.0));
+        match requester.claims {
+            true => ((cpu - self.gpu_debt.0).max(0), (memory - self.gpu_debt.1).max(0)),
+            false => (cpu, memory),
+        }
+    }
+
+    /// What is short now of what such a task leaves to free GPUs.
+    pub fn gpu_debt(&self, need: &Need, requester: &Requester) -> (i64, i64) {
+        let requester = Requester { claims: false, ..*requester };
+        let (cpu, memory) = self.spare(&requester);
+        let (cpu_kept, memory_kept) = self.kept_for_gpus(need, &requester);
+        ((cpu_kept - cpu.max(0)).max(0), (memory_kept - memory.max(0)).max(0))
+    }
+
+    /// Thousandths of GPUs that are free and that no other job has a promise of.
+    pub fn free_gpu_milli(&self, requester: &Requester) -> i64 {
+        let promised = |at: usize| {
+            let mut slices = self.conflicts(requester).flat_map(|kept| &kept.slices);
+            slices.any(|slice| slice.gpu as usize == at)
+        };
+        let gpus = self.gpus.iter().enumerate();
+        let free = gpus.filter(|(at, gpu)| gpu.healthy && gpu.used < 1_000 && !promised(*at));
+        free.map(|(_, gpu)| 1_000 - gpu.used).sum()
+    }
+
+    /// When promised jobs begin while `requester` would be here: in between there is only more.
+    pub(super) fn instants<'a>(
+        &'a self,
+        requester: &'a Requester,
+    ) -> impl Iterator<Item = Time> + 'a {
+        self.conflicts(requester).map(|kept| kept.from.max(requester.now))
+    }
+
+    /// Promises to others in force at a time.
+    pub(super) fn kept_at<'a>(
+        &'a self,
+        requester: &'a Requester,
+        instant: Time,
+    ) -> impl Iterator<Item = &'a PromisedSlot> + 'a {
+        let of_others = self.conflicts(requester);
+        of_others.filter(move |kept| kept.from <= instant && instant < kept.to)
+    }
+
+    /// Tasks that are over by then.
+    pub(super) fn ended(&self, instant: Time) -> impl Iterator<Item = &TaskEnd> {
+        self.ends.iter().filter(move |end| end.at <= instant)
     }
 
     /// More tasks that it takes, whatever they ask for.
@@ -223,9 +329,25 @@ impl Node {
 
     /// What of something counted `requester` could hold until then.
     pub fn spare_of(&self, resource: &Name, requester: &Requester) -> i64 {
-        let free = self.counted_free.get(resource).copied().unwrap_or(0);
-        let kept = self.conflicts(requester).filter_map(|kept| kept.counted.get(resource));
-        free - kept.sum::<i64>()
+        let amount = |counted: &Counted| counted.get(resource).copied().unwrap_or(0);
+        let free = amount(&self.counted_free);
+        let then = |instant| {
+            let given: i64 = self.ended(instant).map(|end| amount(&end.counted)).sum();
+            let kept: i64 =
+                self.kept_at(requester, instant).map(|kept| amount(&kept.counted)).sum();
+            free + given - kept
+        };
+        self.instants(requester).map(then).fold(free, i64::min)
+    }
+
+    /// More tasks that `requester` could have here until then, whatever they ask for.
+    pub fn spare_tasks(&self, requester: &Requester) -> i64 {
+        let left = self.tasks_left();
+        let then = |instant| {
+            let ended = self.ended(instant).count() as i64;
+            left.saturating_add(ended) - self.kept_at(requester, instant).count() as i64
+        };
+        self.instants(requester).map(then).fold(left, i64::min)
     }
 
     /// Takes slices; the caller keeps the previous GPUs to undo it.
@@ -246,6 +368,7 @@ impl Node {
         self.count(&held, 1);
         let at = self.tasks.iter().position(|t| *t == task).expect("the task is on the node");
         self.tasks.swap_remove(at);
+        self.ends.retain(|end| end.task != task);
     }
 
     fn count(&mut self, held: &TaskAmounts<'_>, times: i64) {

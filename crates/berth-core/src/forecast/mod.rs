@@ -88,6 +88,8 @@ impl Copies {
         let (runs, seed, at) = (ask.runs, ask.seed, state.now);
         self.base = state;
         let base = &mut self.base;
+        // Turns are given from outside, and soon.
+        base.jobs.give_turns();
         base.refresh();
         let wanted = |job: &JobId| ask.jobs.as_ref().is_none_or(|jobs| jobs.contains(job));
         let mut starts: BTreeMap<JobId, Vec<Time>> = base

@@ -159,11 +159,7 @@ fn check(
         _ => more.get(resource),
     };
     if asks > 0 && used + asks > allowed {
-        let scale = |amount: i64| match resource {
-            // Shown in GiB, in thousandths like everything else.
-            Resource::Memory => Milli((i128::from(amount) * 1_000 / (1 << 30)) as i64),
-            _ => Milli(amount),
-        };
+        let scale = |amount: i64| shown(resource, amount);
         found.push(Reason::QueueBound {
             queue: queue.clone(),
             bound,
@@ -172,6 +168,14 @@ fn check(
             allowed: scale(allowed),
             asks: scale(asks),
         });
+    }
+}
+
+/// An amount as people see it: memory in GiB, in thousandths like everything else.
+fn shown(resource: Resource, amount: i64) -> Milli {
+    match resource {
+        Resource::Memory => Milli((i128::from(amount) * 1_000 / (1 << 30)) as i64),
+        _ => Milli(amount),
     }
 }
 
@@ -215,7 +219,14 @@ fn lending(state: &State, leaf: QueueIx, size: &Amounts, more: &Amounts, found: 
         if let Some((_, queue)) = largest
             && used + asks + kept > state.cluster.capacity.get(*resource)
         {
-            found.push(Reason::NotLent { queue, kept: Milli(kept) });
+            // No more can be kept than there is.
+            let free = (state.cluster.capacity.get(*resource) - used).max(0);
+            let kept = shown(*resource, kept.min(free));
+            let resource = match resource {
+                Resource::Gpu => Name::default(),
+                resource => resource_name(state, *resource),
+            };
+            found.push(Reason::NotLent { queue, kept, resource });
         }
     }
 }

@@ -115,7 +115,7 @@ impl Planner<'_> {
         }
     }
 
-    fn none_live(&self, ix: JobIx, shape: &Shape, tree: &Tree) -> bool {
+    pub(super) fn none_live(&self, ix: JobIx, shape: &Shape, tree: &Tree) -> bool {
         let job = self.state().jobs.get(ix);
         tree.leaves().iter().all(|at| {
             let leaf = &shape.leaves[*at];
@@ -137,7 +137,7 @@ impl Planner<'_> {
         self.may_hold(ix, &more)
     }
 
-    fn may_hold(&self, ix: JobIx, more: &Amounts) -> bool {
+    pub(super) fn may_hold(&self, ix: JobIx, more: &Amounts) -> bool {
         let state = self.state();
         let job = state.jobs.get(ix);
         let mut exceeded = Vec::new();
@@ -147,7 +147,7 @@ impl Planner<'_> {
     }
 
     /// The domain a group lies in by what of it runs.
-    fn home_of(
+    pub(super) fn home_of(
         &self,
         ix: JobIx,
         shape: &Shape,
@@ -166,7 +166,7 @@ impl Planner<'_> {
     }
 
     /// The job is in the middle of its run.
-    fn rest_of(&self, ix: JobIx) -> crate::cluster::node::Requester {
+    pub(super) fn rest_of(&self, ix: JobIx) -> crate::cluster::node::Requester {
         let mut requester = self.requester(ix);
         if let Some(started) = self.state().jobs.get(ix).started {
             requester.until = requester.until - (self.now() - started);
@@ -190,20 +190,26 @@ impl Planner<'_> {
         self.state().jobs.get(job).stopping > 0
     }
 
+    /// What one more task of a group takes, or one more segment.
+    pub(super) fn amounts_of_one(&self, ix: JobIx, leaf: usize) -> Amounts {
+        let state = self.state();
+        let group = &state.shape_of(ix).leaves[leaf];
+        let n = group.together.segment.map_or(1, |(size, _)| i64::from(size));
+        Amounts {
+            gpu: group.gpu_milli(&state.cluster) * n,
+            cpu: group.need.cpu.saturating_mul(n),
+            memory: group.need.memory.saturating_mul(n),
+            ..Amounts::default()
+        }
+    }
+
     fn more(&mut self, ix: JobIx, leaf: usize, home: DomainIx) -> Option<Vec<Spot>> {
         let state = self.state();
         let group = &state.shape_of(ix).leaves[leaf];
         if group.count == group.min {
             return None;
         }
-        let n = group.together.segment.map_or(1, |(size, _)| i64::from(size));
-        let more = Amounts {
-            gpu: group.gpu_milli(&state.cluster) * n,
-            cpu: group.need.cpu.saturating_mul(n),
-            memory: group.need.memory.saturating_mul(n),
-            ..Amounts::default()
-        };
-        if !self.may_hold(ix, &more) {
+        if !self.may_hold(ix, &self.amounts_of_one(ix, leaf)) {
             return None;
         }
         let requester = self.rest_of(ix);

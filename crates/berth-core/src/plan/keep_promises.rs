@@ -32,7 +32,8 @@ impl Planner<'_> {
                 let after = (Bound::Excluded(place), Bound::Unbounded);
                 promised.extend(of_shape.flat_map(|places| places.range(after)).next());
             }
-            if !self.state().is_waiting(ix) {
+            // What is promised to one whose turn it is not stays so.
+            if !self.state().is_waiting(ix) || self.state().jobs.get(ix).waits_turn {
                 continue;
             }
             let firm = self.state().promises[&ix].firm;
@@ -143,8 +144,11 @@ impl Planner<'_> {
         let state = self.state();
         let promise = &state.promises[&ix];
         let queue = state.jobs.get(ix).queue;
+        let requester = self.requester(ix);
         promise.places.iter().any(|(node, place)| {
             let node = state.cluster.node(*node);
+            // CPU, memory and whatever else is counted come from any task that is stopped there.
+            let is_short = node.is_short_of(&state.leaf_of(ix, place.task).need, &requester);
             node.tasks.iter().any(|task| {
                 let other = state.jobs.get(task.job);
                 let lease = other.tasks[task.task as usize].lease.as_ref();
@@ -158,7 +162,7 @@ impl Planner<'_> {
                 };
                 lease.is_some_and(|lease| {
                     lease.stopping.is_some()
-                        && lease.slices.iter().any(|held| on_its_place(held.gpu))
+                        && (is_short || lease.slices.iter().any(|held| on_its_place(held.gpu)))
                 })
             })
         })

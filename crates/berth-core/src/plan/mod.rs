@@ -18,6 +18,7 @@ mod passes;
 mod place;
 pub(crate) mod planner;
 pub(crate) mod pools;
+mod rejoin;
 mod repack;
 mod reserve;
 mod settle;

@@ -119,6 +119,9 @@ impl Planner<'_> {
             return false;
         }
         let state = self.state();
+        if state.jobs.get(job).waits_turn {
+            return false;
+        }
         match state.promises.get(&job) {
             None => true,
             // What is promised for later may still be had sooner from others.

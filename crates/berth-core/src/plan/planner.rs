@@ -51,6 +51,8 @@ pub(crate) struct Planner<'a> {
     pub node_victims: NodeVictims,
     /// Claims numbered in this plan so far.
     pub claims: u64,
+    /// Victims are sought among those within their disruption budgets.
+    pub spares_budgets: bool,
 }
 
 impl State {
@@ -68,6 +70,7 @@ impl State {
 impl<'a> Planner<'a> {
     pub fn new(state: &'a mut State) -> Planner<'a> {
         state.refresh();
+        state.refresh_estimated_ends();
         state.cluster.take_dirty();
         let shares = Shares::of(state, true);
         let mix = if state.wants_mix() { Mix::of(state) } else { Mix::default() };
@@ -93,6 +96,7 @@ impl<'a> Planner<'a> {
             victims: BTreeMap::new(),
             node_victims: NodeVictims::default(),
             claims,
+            spares_budgets: false,
         }
     }
 }
@@ -130,6 +134,7 @@ impl Planner<'_> {
             until: state.now + state.hold_span(known),
             rush,
             apart: Apart::of(&state.policy),
+            claims: false,
         }
     }
 

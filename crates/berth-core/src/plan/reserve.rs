@@ -9,20 +9,65 @@ use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
 use crate::shape::leaf::Leaf;
 use berth_model::{NodeState, Share, Slice, Span, Time};
-use std::collections::BinaryHeap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A place for one task: when it is there, on which node, the how-manieth of that node.
 type Opening = (Time, NodeIx, u32);
 
 impl Planner<'_> {
     /// The earliest time the job's minimum fits, with its places, if what runs ends when it must
-    /// and what is promised is kept.
+    /// and what is promised is kept. None where something in its way has no end.
     pub(super) fn earliest(&mut self, job: JobIx) -> Option<(Time, Vec<Spot>)> {
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
-        match shape.single() {
+        let (at, spots) = match shape.single() {
             Some(leaf) if simple(leaf) => self.earliest_alike(job, leaf),
             _ => self.earliest_by_trying(job),
+        }?;
+        if (at - self.now()).is_unlimited() {
+            return None;
         }
+        Some((at, self.on_latest_gpus(job, at, spots)))
+    }
+
+    /// The same places on the GPUs of each node that come free last: those that are free until then
+    /// are left to others.
+    fn on_latest_gpus(&self, job: JobIx, at: Time, mut spots: Vec<Spot>) -> Vec<Spot> {
+        let state = self.state();
+        let requester = self.requester(job);
+        let mut by_node: BTreeMap<NodeIx, Vec<usize>> = BTreeMap::new();
+        for (n, spot) in spots.iter().enumerate() {
+            by_node.entry(spot.node).or_default().push(n);
+        }
+        for (ix, here) in by_node {
+            let whole = |n: &usize| {
+                let leaf = state.leaf_of(job, spots[*n].task);
+                leaf.whole().is_some_and(|g| g > 0)
+                    && !leaf.need.island
+                    && leaf.need.only.is_none()
+                    && leaf.together.required != Some(Level::Nvlink)
+            };
+            let leaf = state.leaf_of(job, spots[here[0]].task);
+            let alike = |n: &usize| std::ptr::eq(state.leaf_of(job, spots[*n].task), leaf);
+            if !here.iter().all(|n| whole(n) && alike(n)) {
+                continue;
+            }
+            let mut gpus = self.gpu_times(state.cluster.node(ix), leaf, &requester);
+            gpus.retain(|(free, _)| *free <= at);
+            gpus.sort_unstable_by_key(|(free, gpu)| (Reverse(*free), *gpu));
+            let asked: usize = here.iter().map(|n| spots[*n].slices.len()).sum();
+            if gpus.len() < asked {
+                continue;
+            }
+            let mut gpus = gpus.into_iter().map(|(_, gpu)| gpu);
+            for n in here {
+                let count = spots[n].slices.len();
+                let taken = gpus.by_ref().take(count);
+                spots[n].slices = taken.map(|gpu| Slice { gpu, share: Share::Whole }).collect();
+                spots[n].slices.sort();
+            }
+        }
+        spots
     }
 
     /// Like tasks of whole GPUs: each node says when it could take one more; the n-th earliest of

@@ -1,6 +1,6 @@
 //! Time sharing: a long job that has had its quantum is paused for short ones of its queue.
 
-use crate::cluster::node::PromisedSlot;
+use crate::cluster::node::{PromisedSlot, Requester};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
 use crate::plan::displace::take_places::known_places;
@@ -84,7 +84,7 @@ impl Planner<'_> {
             // Only its own reservation moves: one that is not chosen keeps its place.
             let before = self.draft.mark();
             self.draft.unpromise(job);
-            let requester = self.claimant(job);
+            let requester = Requester { claims: false, ..self.claimant(job) };
             match self.fits_claim(job, requester) {
                 Some(spots) => {
                     filled += self.state().shape_of(job).amounts.gpu;

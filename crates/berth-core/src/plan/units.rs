@@ -36,10 +36,20 @@ pub(crate) struct NodeVictim {
     pub(crate) loss: i128,
     /// What it holds on the node, in thousandths of GPUs.
     pub(super) here: i64,
+    /// CPU and memory that it holds there.
+    pub(super) cpu: i64,
+    pub(super) memory: i64,
     pub(super) queue: QueueIx,
     pub(super) priority: i32,
     /// It runs, may be stopped, and has had its minimum run time.
     pub(super) open: bool,
+}
+
+impl NodeVictim {
+    /// Its class; what a gang has to spare is below all of them.
+    pub(super) fn class(&self) -> i32 {
+        if self.unit.surplus { i32::MIN } else { self.priority }
+    }
 }
 
 /// Victims by node, made when first needed and reused until the node changes.

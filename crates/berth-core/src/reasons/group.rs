@@ -78,6 +78,12 @@ impl Group<'_> {
         if let Some(short) = self.short_of_counted(plain, fit) {
             return vec![short];
         }
+        if leaf.need.left_to_gpus > 0
+            && without(|leaf| leaf.need.left_to_gpus = 0)
+            && let Some(kept) = self.kept_for_gpus(plain)
+        {
+            return vec![kept];
+        }
         let cpu = leaf.need.cpu > 0 && without(|leaf| leaf.need.cpu = 0);
         let memory = leaf.need.memory > 0 && without(|leaf| leaf.need.memory = 0);
         let mut otherwise = plain.clone();
@@ -116,6 +122,25 @@ impl Group<'_> {
             return Some(Reason::NoFitCounted { resource, asks, free, tasks, fit });
         }
         None
+    }
+
+    /// A node that has room only because free GPUs are left nothing, and how many there are.
+    fn kept_for_gpus(&self, plain: &Leaf) -> Option<Reason> {
+        let mut greedy = plain.clone();
+        greedy.need.left_to_gpus = 0;
+        let here = |leaf: &Leaf, ix| on_node(self.state, leaf, ix, &self.requester, 1) > 0;
+        let rooms = self.each_node(&greedy, 1).into_iter().filter(|(_, fit)| *fit > 0);
+        let nodes: Vec<NodeIx> = rooms.map(|(ix, _)| ix).filter(|ix| !here(plain, *ix)).collect();
+        let node = self.state.cluster.node(*nodes.first()?);
+        let (cpu, memory) = node.kept_for_gpus(&plain.need, &self.requester);
+        let asks = |asks: i64, kept: i64| if asks > 0 { kept } else { 0 };
+        Some(Reason::KeptForGpus {
+            node: node.spec.name.clone(),
+            cpu: Cpu(asks(plain.need.cpu, cpu)),
+            memory: Bytes(asks(plain.need.memory, memory)),
+            gpus: Milli(node.free_gpu_milli(&self.requester)),
+            nodes: nodes.len() as u32,
+        })
     }
 
     /// The most CPU, and the most memory, left on a node where one task would otherwise fit.

@@ -92,6 +92,10 @@ impl Planner<'_> {
             self.draft.roll_back(mark);
         }
         found.extend(self.under_way(job));
+        let exceeds = &self.state().jobs.get(job).exceeds;
+        if !exceeds.is_empty() {
+            found.push(Reason::BudgetsExceeded { budgets: exceeds.iter().cloned().collect() });
+        }
         if !room {
             found.extend(pools::reasons(self.state(), job));
             let under_way = found.iter().any(|reason| matches!(reason, Reason::Stopping { .. }));

@@ -195,7 +195,7 @@ pub(super) fn closed(state: &State, leaf: &Leaf, domain: DomainIx) -> (u32, u32)
     let cluster = &state.cluster;
     let (job, queue) = (JobIx(u32::MAX), QueueIx(u32::MAX));
     let (now, until, apart) = (Time(0), Time(0), Apart::None);
-    let requester = Requester { job, queue, now, until, rush: false, apart };
+    let requester = Requester { job, queue, now, until, rush: false, apart, claims: false };
     let mut nodes = 0;
     let mut room: u32 = 0;
     for ix in &cluster.domains[domain.at()].nodes {

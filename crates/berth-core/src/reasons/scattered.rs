@@ -27,6 +27,7 @@ pub(super) fn reason(cluster: &Cluster, leaf: &Leaf) -> Option<Reason> {
         until: Time(0),
         rush: false,
         apart: Apart::None,
+        claims: false,
     };
     let mut rooms: BTreeMap<Place, u32> = BTreeMap::new();
     for (ix, node) in cluster.live() {

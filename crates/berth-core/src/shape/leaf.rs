@@ -91,6 +91,18 @@ impl Leaf {
         !self.node_labels.is_empty() || self.nodes.is_some()
     }
 
+    /// Whether of several nodes it may lie on one alone, as a pod of a DaemonSet.
+    pub fn is_pinned(&self, cluster: &Cluster) -> bool {
+        let only = self.nodes.as_ref().and_then(|nodes| nodes.only.as_ref());
+        if only.is_some_and(|only| only.len() == 1) {
+            return true;
+        }
+        let suits = |node: &&Node| self.classes.contains(&node.class) && self.suits(node);
+        let some = |count: usize| cluster.live().map(|(_, node)| node).take(count).count();
+        let suitable = cluster.live().map(|(_, node)| node).filter(suits).take(2).count();
+        suitable == 1 && some(2) == 2
+    }
+
     /// Whether a node has the labels that differ inside its class, and is none it must not lie on.
     pub fn suits(&self, node: &Node) -> bool {
         self.node_labels.iter().all(|(key, value)| node.spec.labels.get(key) == Some(value))
@@ -185,6 +197,7 @@ impl Leaf {
             until: Time(0),
             rush: false,
             apart: Apart::None,
+            claims: false,
         };
         let node = cluster.emptied(ix);
         if !self.suits(&node) { 0 } else { node.capacity(&self.need, &requester, self.count) }

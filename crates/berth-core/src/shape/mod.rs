@@ -126,12 +126,28 @@ impl Shape {
         self.leaves.iter().any(|leaf| !leaf.near.is_empty())
     }
 
+    /// Jobs without GPUs leave to free GPUs what these will need, unless they would then fit no
+    /// node, or may lie on one alone.
+    fn leave_to_gpus(&mut self, cluster: &Cluster, policy: &Policy) {
+        let asks = self.leaves.iter().any(|leaf| leaf.need.ask != GpuAsk::None);
+        for leaf in &mut self.leaves {
+            leaf.need.left_to_gpus = 0;
+            if !asks && policy.gpu_reserve.0 > 0 && !leaf.is_pinned(cluster) {
+                leaf.need.left_to_gpus = policy.gpu_reserve.0;
+                if leaf.empty_fit(cluster) < leaf.min {
+                    leaf.need.left_to_gpus = 0;
+                }
+            }
+        }
+    }
+
     /// Recomputes what depends on the classes of nodes.
     pub fn refresh(&mut self, cluster: &Cluster, policy: &Policy, known: &ModelFacts) {
         let lifecycle = self.key.lifecycle;
         for leaf in &mut self.leaves {
             tiers(leaf, lifecycle, cluster, policy, &known.efficiency, &known.speed);
         }
+        self.leave_to_gpus(cluster, policy);
         self.amounts = Amounts::default();
         for leaf in &self.leaves {
             let min = i64::from(leaf.min);

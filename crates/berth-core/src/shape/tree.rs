@@ -67,6 +67,7 @@ pub(crate) fn tree(group: &GroupSpec, cluster: &mut Cluster, leaves: &mut Vec<Le
             models,
             island: together.required == Some(Level::Nvlink),
             only: None,
+            left_to_gpus: 0,
         },
         together,
         spread: group.spread.as_ref().and_then(|spread| {

@@ -66,6 +66,10 @@ impl State {
         state.load_jobs(snapshot)?;
         state.moves = snapshot.moves.iter().copied().collect();
         state.recent = snapshot.recent.iter().cloned().collect();
+        // What was stopped before the snapshot is not in what was left then.
+        for (budget, left) in &snapshot.disruptions {
+            state.disruptions_set(budget, Some(*left));
+        }
         Ok(state)
     }
 

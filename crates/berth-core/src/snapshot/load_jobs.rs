@@ -37,6 +37,8 @@ impl State {
             known.failed = job.failed;
             known.cancelled = job.cancelled;
             known.set_aside = job.set_aside.clone();
+            known.waits_turn = job.waits_turn;
+            known.budgets = job.budgets.clone();
             for (task, attempts) in &job.attempts {
                 if let Some(task) = known.tasks.get_mut(*task as usize) {
                     task.attempts = *attempts;

@@ -62,6 +62,11 @@ impl State {
             promises: self.promise_snapshots(),
             moves: self.moves.iter().copied().collect(),
             recent: self.recent.iter().cloned().collect(),
+            disruptions: self
+                .disruptions
+                .keys()
+                .filter_map(|budget| Some((budget.clone(), self.disruptions_left(budget)?)))
+                .collect(),
         }
     }
 
@@ -169,6 +174,8 @@ impl State {
             failed: job.failed,
             cancelled: job.cancelled,
             set_aside: job.set_aside.clone(),
+            waits_turn: job.waits_turn,
+            budgets: job.budgets.clone(),
             spec,
         }
     }

@@ -20,7 +20,8 @@ impl State {
         let known = self.jobs.get(ix);
         let until = self.now + self.hold_span(known);
         let (queue, apart) = (known.queue, Apart::of(&self.policy));
-        let requester = Requester { job: ix, queue, now: self.now, until, rush: false, apart };
+        let requester =
+            Requester { job: ix, queue, now: self.now, until, rush: false, apart, claims: false };
         // What runs there already may share its GPU with another queue, whatever the policy says.
         let beside_others = Requester { apart: Apart::None, ..requester };
         let mut nodes: BTreeMap<NodeIx, Node> = BTreeMap::new();

@@ -3,7 +3,7 @@
 use crate::amounts::Charge;
 use crate::cluster::Cluster;
 use crate::cluster::gpu::share_milli;
-use crate::cluster::node::TaskAmounts;
+use crate::cluster::node::{Counted, TaskAmounts};
 use crate::ix::{NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Lease, Stop};
 use crate::queues::Queues;
@@ -67,6 +67,7 @@ impl State {
             queue.running.insert(id, task.job);
             *queue.running_priorities.entry(priority).or_default() += 1;
         }
+        self.renew_task_end(task);
         if stopping {
             self.update_releasing(node);
         }
@@ -119,6 +120,10 @@ impl State {
         let (charge, node) = (lease.charge, lease.node);
         let is = stop.is_some();
         let before = std::mem::replace(&mut lease.stopping, stop);
+        if is != before.is_some() {
+            self.count_disruption(task.job, is);
+        }
+        let job = self.jobs.get_mut(task.job);
         match (before.is_some(), is) {
             (false, true) => {
                 job.stopping += 1;
@@ -140,6 +145,7 @@ impl State {
             _ => {}
         }
         self.cluster.mark_dirty(node);
+        self.renew_task_end(task);
         self.update_releasing(node);
         before
     }
@@ -166,11 +172,13 @@ impl State {
         }
     }
 
-    /// Finds the leases that are being stopped on a node and whose GPUs no job has a promise of.
+    /// Finds the leases that are being stopped on a node and of which something is promised to no
+    /// job: GPUs, or what else the node has too little of for all.
     pub(super) fn update_releasing(&mut self, ix: NodeIx) {
         if self.stopping.is_empty() {
             return;
         }
+        let given = self.given_back(ix);
         let node = self.cluster.node(ix);
         for task in &node.tasks {
             let lease = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
@@ -179,13 +187,80 @@ impl State {
                     let mut slices = node.promised_slots.iter().flat_map(|kept| &kept.slices);
                     slices.any(|slice| slice.gpu == gpu)
                 };
-                lease.stopping.is_some() && lease.slices.iter().any(|slice| !kept(slice.gpu))
+                let gives = || {
+                    let counted = &self.leaf_of(task.job, task.task).need.counted;
+                    given.comes_of(lease, counted)
+                };
+                lease.stopping.is_some()
+                    && (lease.slices.iter().any(|slice| !kept(slice.gpu)) || gives())
             });
             match is_releasing {
                 true => self.releasing.insert(*task),
                 false => self.releasing.remove(task),
             };
         }
+    }
+}
+
+/// What all that is being stopped on a node gives back, beside GPUs, less what is promised there;
+/// and what is free there now. Nothing of what does not bind the node.
+#[derive(Debug, Default)]
+struct GivenBack {
+    cpu: i64,
+    memory: i64,
+    tasks: i64,
+    counted: Counted,
+    free: (i64, i64, i64),
+}
+
+impl GivenBack {
+    /// Whether the lease gives anything back that no job has a promise of. What a task without GPUs
+    /// gives back may be needed beside what is free; of others only what is more than is promised.
+    fn comes_of(&self, lease: &Lease, counted: &Counted) -> bool {
+        let (cpu, memory, tasks) = match lease.slices.is_empty() {
+            true => self.free,
+            false => (0, 0, 0),
+        };
+        (lease.charge.cpu > 0 && self.cpu + cpu > 0)
+            || (lease.charge.memory > 0 && self.memory + memory > 0)
+            || (lease.slices.is_empty() && tasks <= 0 && self.tasks > 0)
+            || counted.keys().any(|resource| self.counted.get(resource).is_some_and(|n| *n > 0))
+    }
+}
+
+impl State {
+    fn given_back(&self, ix: NodeIx) -> GivenBack {
+        let node = self.cluster.node(ix);
+        let (cpu, memory) = (node.spec.cpu.is_some(), node.spec.memory.is_some());
+        let tasks = node.spec.tasks.is_some();
+        let binds = |is: bool, amount: i64| if is { amount } else { 0 };
+        let mut given = GivenBack {
+            free: (
+                binds(cpu, node.cpu_free),
+                binds(memory, node.memory_free),
+                binds(tasks, node.tasks_left()),
+            ),
+            ..GivenBack::default()
+        };
+        let mut add = |held: (i64, i64), counted: &Counted, times: i64| {
+            given.cpu += binds(cpu, held.0 * times);
+            given.memory += binds(memory, held.1 * times);
+            given.tasks += binds(tasks, times);
+            for (resource, amount) in counted {
+                *given.counted.entry(resource.clone()).or_default() += amount * times;
+            }
+        };
+        for task in &node.tasks {
+            let lease = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+            if let Some(lease) = lease.filter(|lease| lease.stopping.is_some()) {
+                let counted = &self.leaf_of(task.job, task.task).need.counted;
+                add((lease.charge.cpu, lease.charge.memory), counted, 1);
+            }
+        }
+        for kept in &node.promised_slots {
+            add((kept.cpu, kept.memory), &kept.counted, -1);
+        }
+        given
     }
 }
 

@@ -2,6 +2,7 @@
 //! plan use the same ones, so what a plan tried is what applying its decisions does.
 
 mod adopt;
+pub(crate) mod disruptions;
 mod gang;
 mod held_gpus;
 pub(crate) mod history;
@@ -13,6 +14,7 @@ pub(crate) mod promises;
 mod release_times;
 mod shapes;
 pub(crate) mod speed;
+mod task_ends;
 mod times;
 
 use crate::cluster::Cluster;
@@ -20,6 +22,7 @@ use crate::ix::{JobIx, NodeIx, ShapeIx, TaskIx};
 use crate::jobs::{Jobs, Promised};
 use crate::queues::{Queues, TimedJob};
 use crate::shape::{Shape, ShapeKey};
+use crate::state::disruptions::Allowance;
 use crate::state::history::History;
 use crate::state::models::Models;
 use berth_ledger::Ledger;
@@ -110,6 +113,8 @@ pub struct State {
     pub(crate) moves: VecDeque<Time>,
     /// What the last jobs to start asked for.
     pub(crate) recent: VecDeque<RecentAsk>,
+    /// Disruption budgets.
+    pub(crate) disruptions: BTreeMap<Name, Allowance>,
     pub(crate) ledger: Ledger,
 }
 
@@ -164,6 +169,7 @@ impl State {
             reservations: BTreeMap::new(),
             moves: VecDeque::new(),
             recent: VecDeque::new(),
+            disruptions: BTreeMap::new(),
             ledger: Ledger::default(),
         }
     }
@@ -270,6 +276,32 @@ impl State {
     /// Whether places are kept for a job, now or from some time on.
     pub fn is_promised(&self, job: JobId) -> bool {
         self.jobs.find(job).is_some_and(|ix| self.promises.contains_key(&ix))
+    }
+
+    /// When places are promised to a job, and whether they are being cleared for it.
+    pub fn promise_of(&self, job: JobId) -> Option<(Time, bool)> {
+        let promised = self.promises.get(&self.jobs.find(job)?)?;
+        Some((promised.at, promised.firm))
+    }
+
+    /// Whether a job is not to start because it is the turn of others.
+    pub fn waits_turn(&self, job: JobId) -> bool {
+        self.jobs.find(job).is_some_and(|ix| self.jobs.get(ix).waits_turn)
+    }
+
+    /// The disruption budgets there are.
+    pub fn disruption_budgets(&self) -> Vec<Name> {
+        self.disruptions.keys().cloned().collect()
+    }
+
+    /// How many tasks under a budget may be stopped now; nothing where there is no such budget.
+    pub fn disruptions_allowed(&self, budget: &Name) -> Option<u32> {
+        self.disruptions_left(budget)
+    }
+
+    /// The disruption budgets that a job's tasks count for.
+    pub fn budgets_of(&self, job: JobId) -> &[Name] {
+        self.jobs.find(job).map_or(&[], |ix| &self.jobs.get(ix).budgets)
     }
 
     pub fn policy(&self) -> &Policy {

@@ -42,6 +42,7 @@ impl State {
                 ready: false,
             };
             self.cluster.add_promised_slot(*node, kept);
+            self.refresh_task_ends(*node);
             self.update_releasing(*node);
         }
         if promised.firm {
@@ -60,6 +61,7 @@ impl State {
         let promised = self.promises.remove(&ix)?;
         for (node, _) in &promised.places {
             self.cluster.remove_promised_slots(*node, ix);
+            self.refresh_task_ends(*node);
             self.update_releasing(*node);
         }
         self.cluster.clear_awaited(ix);

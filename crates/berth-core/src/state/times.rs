@@ -28,12 +28,17 @@ impl State {
         for (_, lease) in self.jobs.get(ix).leases() {
             self.cluster.mark_dirty(lease.node);
         }
+        self.renew_task_ends(ix);
     }
 
     /// How long the job would hold what it starts on, for the promises made to others.
     pub(crate) fn hold_span(&self, job: &Job) -> Span {
         match self.policy.backfill {
             berth_model::BackfillEnds::Limits => job.limit_left() + job.grace(&self.policy),
+            // An estimate of work without a limit is a guess about its order, and no end.
+            berth_model::BackfillEnds::Estimates if job.time_limit.is_unlimited() => {
+                job.limit_left()
+            }
             berth_model::BackfillEnds::Estimates => job.estimate_left(),
         }
     }
@@ -45,6 +50,7 @@ impl State {
         }
         let started = job.started.unwrap_or(lease.since);
         match self.policy.backfill {
+            _ if job.time_limit.is_unlimited() => started + job.limit_left(),
             berth_model::BackfillEnds::Limits => {
                 // Past its limit it is being stopped, with its grace still to run.
                 (started + job.limit_left()).max(self.now) + job.grace(&self.policy)

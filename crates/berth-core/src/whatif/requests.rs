@@ -15,6 +15,10 @@ impl Tries {
     /// The longest time limit, in minutes, with which it gets by before what is reserved.
     pub(super) fn shorter(&mut self) {
         let of = self.base.jobs.get(self.ix).time_limit;
+        // What is to run for ever is not proposed to be ended.
+        if of.is_unlimited() {
+            return;
+        }
         let spec = self.spec();
         respec(&mut self.scratch, self.ix, spec);
         let (mut low, mut high) = (0, (of.0 - 1) / Span::mins(1).0);

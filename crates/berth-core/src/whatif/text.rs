@@ -41,6 +41,9 @@ impl fmt::Display for What {
             What::FewerTasks { tasks: 1, of } => write!(f, "with 1 task instead of {of}"),
             What::FewerTasks { tasks, of } => write!(f, "with {tasks} tasks instead of {of}"),
             What::PartOfGpu { part } => write!(f, "with {part} of a GPU instead of a whole one"),
+            What::TimeLimit { limit, of } if of.is_unlimited() => {
+                write!(f, "with a time limit of {limit} instead of none")
+            }
             What::TimeLimit { limit, of } => {
                 write!(f, "with a time limit of {limit} instead of {of}")
             }

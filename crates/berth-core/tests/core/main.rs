@@ -6,5 +6,6 @@ mod nodes;
 mod oracle;
 mod properties;
 mod reasons;
+mod room;
 mod support;
 mod whatif;

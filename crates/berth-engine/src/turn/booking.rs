@@ -140,7 +140,10 @@ impl Turn<'_> {
                     let leases = live.leases.keys().copied();
                     self.effects.orders.extend(leases.map(LeaseOrder::Limit));
                 }
-                JobChange::Deadline(_) | JobChange::Nodes(_) => {}
+                JobChange::Deadline(_)
+                | JobChange::Nodes(_)
+                | JobChange::Turn(_)
+                | JobChange::Budgets(_) => {}
             }
             self.touched.insert(id);
         }

@@ -2,6 +2,7 @@
 
 mod booking;
 mod early;
+mod rejoin;
 
 use crate::clock::{self, Jump};
 use crate::input::{Act, Refused, Write, Written};

@@ -37,7 +37,9 @@ pub struct Contest<'a> {
 #[derive(Default)]
 struct Round {
     bare: Option<Figures>,
+    /// Without events.
     berth: Option<Figures>,
+    berth_with_events: Option<Figures>,
     peer: Option<Figures>,
 }
 
@@ -61,12 +63,16 @@ impl Contest<'_> {
             if let Some(racer) = bare.filter(|_| bare_first) {
                 round.bare = Some(race(racer)?);
             }
-            round.berth = self.berth.map(|path| race(Racer::Berth(path))).transpose()?;
+            let berth = |events| self.berth.map(|path| Racer::Berth { path, events });
+            round.berth = berth(false).map(&mut race).transpose()?;
             if let Some(racer) = bare.filter(|_| !bare_first) {
                 round.bare = Some(race(racer)?);
             }
-            if self.kube_scheduler && rounds.len().is_multiple_of(PEER_EVERY) {
-                round.peer = Some(race(Racer::KubeScheduler)?);
+            if rounds.len().is_multiple_of(PEER_EVERY) {
+                round.berth_with_events = berth(true).map(&mut race).transpose()?;
+                if self.kube_scheduler {
+                    round.peer = Some(race(Racer::KubeScheduler)?);
+                }
             }
             rounds.push(round);
         }
@@ -75,10 +81,12 @@ impl Contest<'_> {
         for (racer, figures) in &trials {
             rows.extend(figures.rows(&format!("{}, tried", racer.name()), best_pace));
         }
-        let all: [(Option<Racer<'_>>, Pick); 3] = [
+        let berth = |events| self.berth.map(|path| Racer::Berth { path, events });
+        let all: [(Option<Racer<'_>>, Pick); 4] = [
             (bare, |round| round.bare.as_ref()),
             (Some(Racer::KubeScheduler), |round| round.peer.as_ref()),
-            (self.berth.map(Racer::Berth), |round| round.berth.as_ref()),
+            (berth(false), |round| round.berth.as_ref()),
+            (berth(true), |round| round.berth_with_events.as_ref()),
         ];
         for (racer, pick) in all {
             let Some((racer, figures)) = racer.zip(middle_run(&rounds, pick)) else { continue };
@@ -150,7 +158,8 @@ fn race(
     Ok(figures)
 }
 
-/// What was promised of Berth, beside the ceiling and the peer of the same round.
+/// What was promised of Berth, beside the ceiling and the peer of the same round: without events
+/// beside bare bindings, which have none, and with them beside kube-scheduler.
 fn held_against(rounds: &[Round], shape: Shape) -> Vec<Row> {
     let share = middle(rounds, |round| {
         Some(round.berth.as_ref()?.per_second / round.bare.as_ref()?.per_second)
@@ -160,13 +169,20 @@ fn held_against(rounds: &[Round], shape: Shape) -> Vec<Row> {
         Some(berth.cpu_of(Part::ApiServer) / bare.cpu_of(Part::ApiServer))
     });
     let times = middle(rounds, |round| {
-        Some(round.berth.as_ref()?.per_second / round.peer.as_ref()?.per_second)
+        let (berth, peer) = (round.berth_with_events.as_ref()?, round.peer.as_ref()?);
+        Some(berth.per_second / peer.per_second)
+    });
+    let with_events = middle(rounds, |round| {
+        let (berth, peer) = (round.berth_with_events.as_ref()?, round.peer.as_ref()?);
+        Some(berth.api_with_events? / peer.api_with_events?)
     });
     let first = middle(rounds, |round| Some(round.berth.as_ref()?.first_bind));
     let beside = "berth: CPU of the API server per pod, beside a bare binding's";
+    let beside_peer = "berth: the same with events, beside kube-scheduler's";
     let mut rows: Vec<Row> = [
         ("berth: share of the ceiling", share, "", Target::AtLeast(SHARE)),
         (beside, cpu, "times", Target::AtMost(1.3)),
+        (beside_peer, with_events, "times", Target::AtMost(1.0)),
         ("berth: times kube-scheduler", times, "times", Target::AtLeast(2.5)),
         ("berth: first bind", first, "s", Target::Below(1.0)),
     ]

@@ -61,7 +61,10 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     bindings are timed where the watcher sees them, first to last. Each figure is of a cluster \
     made anew. The ceiling of a load is what the API server takes of it: bare bindings of the same \
     pods to the same nodes from the same client, under the same identity, without any scheduler, \
-    with as many at once as it is fastest with. Four numbers at once are tried, and the fastest \
+    with as many at once as it is fastest with. A bare binding has no event, so Berth runs without \
+    events beside it; beside kube-scheduler, which writes one about each pod, it runs with them, and \
+    the CPU of the API server counts until all events of both are written, less what it takes idle. \
+    Four numbers at once are tried, and the fastest \
     runs in five rounds side by side with Berth, with kube-scheduler in every other one. Berth is \
     held against whoever ran beside it, and the middle of the rounds counts, because this machine \
     is not as fast at every moment; other figures are of the middle run. The ceiling at the most \

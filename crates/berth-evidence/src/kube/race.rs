@@ -10,6 +10,7 @@ use berth_model::PodRef;
 use berth_testbed::kube::{ADMIN, Cluster, Part, Usage};
 use futures_util::StreamExt;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,6 +20,11 @@ use tokio::runtime::Runtime;
 
 /// Without any binding for this long, a run has failed.
 const BIND_TIMEOUT: Duration = Duration::from_secs(120);
+/// Events come behind the bindings, and not faster than the API server bears it.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(180);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// So long it is seen what the API server takes by itself.
+const IDLE: Duration = Duration::from_secs(3);
 /// Of this process, among the others.
 const CLIENT: &str = "the client";
 
@@ -29,7 +35,11 @@ pub enum Racer<'a> {
         at_once: usize,
     },
     KubeScheduler,
-    Berth(&'a Path),
+    /// Without an event about each pod, as a bare binding has none, or with them.
+    Berth {
+        path: &'a Path,
+        events: bool,
+    },
 }
 
 impl Racer<'_> {
@@ -37,7 +47,8 @@ impl Racer<'_> {
         match self {
             Racer::Bare { at_once } => format!("bare, {at_once} at once"),
             Racer::KubeScheduler => "kube-scheduler".to_owned(),
-            Racer::Berth(_) => "berth".to_owned(),
+            Racer::Berth { events: false, .. } => "berth, without events".to_owned(),
+            Racer::Berth { events: true, .. } => "berth".to_owned(),
         }
     }
 
@@ -45,8 +56,13 @@ impl Racer<'_> {
         match self {
             Racer::Bare { .. } => "nobody",
             Racer::KubeScheduler => "default-scheduler",
-            Racer::Berth(_) => "berth",
+            Racer::Berth { .. } => "berth",
         }
+    }
+
+    /// Whether an event is written about each pod.
+    fn writes_events(&self) -> bool {
+        matches!(self, Racer::KubeScheduler | Racer::Berth { events: true, .. })
     }
 }
 
@@ -59,6 +75,9 @@ pub struct Figures {
     pub most_nodes_per_gang: u32,
     /// Milliseconds per pod, of each process.
     cpu: BTreeMap<String, f64>,
+    /// The same of the API server until all events are written, without what it takes by itself.
+    /// None where none are written.
+    pub api_with_events: Option<f64>,
     resident_mb: Option<f64>,
     /// How much the machine got done just before.
     pub pace: f64,
@@ -84,6 +103,10 @@ impl Figures {
         for (process, ms) in &self.cpu {
             let name = format!("{who}: CPU of {process} per pod");
             rows.push(Row::new(name, *ms, "ms", Target::None));
+        }
+        if let Some(ms) = self.api_with_events {
+            let name = format!("{who}: CPU of kube-apiserver per pod, with its event");
+            rows.push(Row::new(name, ms, "ms", Target::None));
         }
         if self.most_nodes_per_gang > 0 {
             let most = f64::from(self.most_nodes_per_gang);
@@ -132,6 +155,7 @@ pub fn run(
     // The list is behind it before anything is timed.
     runtime.block_on(watcher.until(1, Duration::from_millis(500)));
     let pace = calm_wait.wait();
+    let idle = racer.writes_events().then(|| idle_share(cluster));
     let before = usages(cluster);
     let (own, ticks) = (client(), Ticks::now());
     let began = Instant::now();
@@ -143,7 +167,7 @@ pub fn run(
             runtime.spawn(binding);
         }
         Racer::KubeScheduler => cluster.start(Part::Scheduler),
-        Racer::Berth(path) => server = Some(begin(path, &kubeconfig)?),
+        Racer::Berth { path, events } => server = Some(begin(path, &kubeconfig, *events)?),
     }
     let all = runtime.block_on(watcher.until(load.pods as usize, BIND_TIMEOUT));
     ensure!(all, "only {} of {} pods were bound", watcher.bound.len(), load.pods);
@@ -162,6 +186,12 @@ pub fn run(
         cpu.insert("berth".to_owned(), each(usage.cpu));
         resident_mb = Some(usage.resident_bytes as f64 / 1e6);
     }
+    let mut api_with_events = None;
+    if let Some(idle) = idle {
+        runtime.block_on(until_events_are_written(&api, load.pods))?;
+        let used = cluster.usage(Part::ApiServer).cpu.saturating_sub(before[&Part::ApiServer].cpu);
+        api_with_events = Some(each(used.saturating_sub(began.elapsed().mul_f64(idle))));
+    }
     let times = watcher.bound.values().map(|bound| bound.at);
     let first = times.clone().min().context("nothing was bound")?;
     let last = times.max().context("nothing was bound")?;
@@ -171,10 +201,47 @@ pub fn run(
         first_bind: (first - began).as_secs_f64(),
         most_nodes_per_gang: most_nodes_per_gang(&watcher, load.shape),
         cpu,
+        api_with_events,
         resident_mb,
         pace,
         taken,
     })
+}
+
+/// How many cores the API server keeps busy while it is asked for nothing.
+fn idle_share(cluster: &Cluster) -> f64 {
+    let before = cluster.usage(Part::ApiServer).cpu;
+    std::thread::sleep(IDLE);
+    let used = cluster.usage(Part::ApiServer).cpu.saturating_sub(before);
+    used.as_secs_f64() / IDLE.as_secs_f64()
+}
+
+#[derive(Deserialize)]
+struct Events {
+    metadata: EventsMeta,
+    items: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EventsMeta {
+    #[serde(default)]
+    remaining_item_count: u32,
+}
+
+/// They are written behind the bindings. Whoever leaves some out shall not look cheaper for it.
+async fn until_events_are_written(api: &Api, pods: u32) -> Result<()> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/events?limit=1");
+    let began = Instant::now();
+    loop {
+        let events: Events = api.get(&path).await?;
+        let written = events.items.len() as u32 + events.metadata.remaining_item_count;
+        if written >= pods {
+            return Ok(());
+        }
+        ensure!(began.elapsed() < EVENTS_TIMEOUT, "only {written} of {pods} events were written");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 fn usages(cluster: &mut Cluster) -> BTreeMap<Part, Usage> {
@@ -192,10 +259,15 @@ fn client() -> Duration {
     Usage::of(std::process::id()).map_or(Duration::ZERO, |usage| usage.cpu)
 }
 
-fn begin(berth: &Path, kubeconfig: &Path) -> Result<Server> {
+fn begin(berth: &Path, kubeconfig: &Path, events: bool) -> Result<Server> {
     let home = TempDir::with_prefix("berth-race-")?;
-    let child = Command::new(berth)
-        .args(["kube", "--listen", "127.0.0.1:0", "--home"])
+    let mut command = Command::new(berth);
+    command.arg("kube");
+    if !events {
+        command.arg("--no-scheduled-events");
+    }
+    let child = command
+        .args(["--listen", "127.0.0.1:0", "--home"])
         .arg(home.path())
         .arg("--kubeconfig")
         .arg(kubeconfig)

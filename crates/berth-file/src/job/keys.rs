@@ -168,6 +168,10 @@ pub const KEYS: &[Key] = &[
         "processes on each node, for ranks and torchrun (one per GPU)"),
     one!(image Value: values::any_text => put::text, "pytorch:26.05",
         "container image; refused where there are no containers"),
+    list!(pull_secrets "pull-secret": values::few(blocks::MOST_ENTRIES, values::pull_secrets) => put::texts,
+        "[registry]",
+        "secrets with which its image is pulled, of the namespace of its team; refused where there \
+         are no containers"),
     pairs!(data "data" Pairs: values::data, "{/data: 'dvc:c4@v3'}",
         "data by the path it is wanted at"),
     pairs!(volumes "volume" Pairs: values::volumes, "{/home/me: home}",

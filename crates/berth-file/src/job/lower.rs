@@ -157,6 +157,9 @@ fn refuse_what_cannot_be(file: &JobFile, defaults: &Defaults, now: Time) -> Resu
              needs on the machine",
         );
     }
+    if !file.pull_secrets.is_empty() && !images {
+        return refuse("pull_secrets", "there are no containers on this cluster; leave them out");
+    }
     if file.model.is_some() && !models {
         return refuse(
             "model",

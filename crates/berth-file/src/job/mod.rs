@@ -73,6 +73,8 @@ pub struct JobFile {
     pub launch: Option<Launch>,
     pub ranks: Option<u32>,
     pub image: Option<String>,
+    /// Secrets with which the image is pulled.
+    pub pull_secrets: Vec<String>,
     pub data: BTreeMap<String, String>,
     pub volumes: BTreeMap<String, String>,
     pub workdir: Option<String>,

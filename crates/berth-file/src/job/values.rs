@@ -184,6 +184,25 @@ pub(super) fn tags(node: &Node) -> Result<Vec<String>> {
     several(node, plain_name)
 }
 
+/// Names of Secrets of Kubernetes.
+pub(super) fn pull_secrets(node: &Node) -> Result<Vec<String>> {
+    let one = |node: &Node| {
+        let name = text(node, "the name of a Secret")?;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let is_name = name.starts_with(ends) && name.ends_with(ends) && name.chars().all(plain);
+        match is_name && name.len() <= 253 {
+            true => Ok(name.to_owned()),
+            false => Err(Error::expected(
+                node.at,
+                &format!("`{name}`"),
+                "the name of a Secret: lowercase letters, digits, `-` and `.`",
+            )),
+        }
+    };
+    several(node, one)
+}
+
 /// A job by number or by name.
 pub(super) fn job_ref(node: &Node) -> Result<JobRef> {
     let found = text(node, "the name or number of a job")?;

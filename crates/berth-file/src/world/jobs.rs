@@ -59,6 +59,8 @@ pub(crate) const JOB: &[&str] = &[
     "failed",
     "cancelled",
     "set_aside",
+    "waits_turn",
+    "budgets",
     "done",
     "attempts",
     "leases",

@@ -42,6 +42,7 @@ pub(crate) const WORLD: &[&str] = &[
     "reservations",
     "moves",
     "recent",
+    "disruptions",
     // Of scenarios.
     "name",
     "driver",
@@ -106,6 +107,7 @@ pub(crate) fn read(text: &str) -> Result<Loaded> {
         promises,
         moves: top.read("moves", |node| moments(node, now))?.unwrap_or_default(),
         recent: top.list("recent")?.iter().map(read_recent).collect::<Result<_>>()?,
+        disruptions: top.read("disruptions", |node| named(node, int))?.unwrap_or_default(),
     };
     let mut scripts: BTreeMap<_, _> = jobs_read
         .iter()

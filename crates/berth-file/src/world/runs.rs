@@ -7,7 +7,7 @@ use super::queues::RESERVATION;
 use super::refs::JobNames;
 use super::words::causes;
 use crate::error::{Error, Result};
-use crate::fields::{Fields, boolean, choice, int, list, map, moment, moments, text, unit};
+use crate::fields::{Fields, boolean, choice, int, list, map, moment, moments, names, text, unit};
 use crate::tree::Node;
 use berth_model::{
     Cause, GpuAsk, GroupSpec, JobId, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSpec, Place,
@@ -111,6 +111,8 @@ fn read<'a>(node: &'a Node, id: JobId, context: &Context) -> Result<ReadJob<'a>>
         failed: fields.flag("failed")?,
         cancelled: fields.flag("cancelled")?,
         set_aside: fields.read("set_aside", |node| text(node, "a finding").map(str::to_owned))?,
+        waits_turn: fields.flag("waits_turn")?,
+        budgets: fields.read("budgets", names)?.unwrap_or_default(),
     };
     for held in &tasks {
         let fields = Fields::of(held.node, &held.job, TASK)?;

@@ -81,6 +81,8 @@ impl Writer<'_> {
             failed,
             cancelled,
             set_aside,
+            waits_turn,
+            budgets,
         } = job;
         match (elements, &spec.array) {
             ([], None) => {}
@@ -107,6 +109,8 @@ impl Writer<'_> {
         out.flag("failed", *failed);
         out.flag("cancelled", *cancelled);
         out.maybe("set_aside", set_aside.as_ref(), |finding| Out::text(finding));
+        out.flag("waits_turn", *waits_turn);
+        out.put_if(!budgets.is_empty(), "budgets", || Out::names(budgets));
         out.list("done", done, |task| Out::raw(task));
         let implied: BTreeMap<u32, u32> =
             leases.iter().map(|lease| (lease.task, lease.attempt + 1)).collect();

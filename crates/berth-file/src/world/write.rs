@@ -47,6 +47,7 @@ fn document(snapshot: &Snapshot, scripts: &BTreeMap<JobId, JobScript>) -> Record
         promises,
         moves,
         recent,
+        disruptions,
     } = snapshot;
     let context = Context { now: *now, classes: classes.clone(), grace: rules.grace };
     let mut names = JobNames::default();
@@ -97,6 +98,9 @@ fn document(snapshot: &Snapshot, scripts: &BTreeMap<JobId, JobScript>) -> Record
         out.put_if(!cpu.is_zero(), "cpu", || Out::raw(cpu));
         out.put_if(!memory.is_zero(), "memory", || Out::raw(memory));
         out.done()
+    });
+    out.put_if(!disruptions.is_empty(), "disruptions", || {
+        Out::named(disruptions, |left| Out::raw(left))
     });
     out
 }

@@ -161,12 +161,13 @@ impl Api {
         &self,
         pod: &PodRef,
         version: &str,
+        reason: &str,
         message: &str,
     ) -> Result<bool> {
         let condition = json!({ "status": { "conditions": [{
             "type": "PodScheduled",
             "status": "False",
-            "reason": "Unschedulable",
+            "reason": reason,
             "message": message,
         }] }, "metadata": { "uid": pod.uid, "resourceVersion": version } });
         let path = format!("{}/status", pod_path(pod));
@@ -174,6 +175,28 @@ impl Api {
             Err(error) if error.is_not_found() => Ok(true),
             Err(error) if error.is_conflict() => Ok(false),
             said => said.map(|_| true),
+        }
+    }
+
+    /// Writes a condition of the pod that is true from now on.
+    pub async fn set_condition(
+        &self,
+        pod: &PodRef,
+        kind: &str,
+        reason: &str,
+        message: &str,
+    ) -> Result<()> {
+        let condition = json!({ "status": { "conditions": [{
+            "type": kind,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+        }] }, "metadata": { "uid": pod.uid } });
+        let path = format!("{}/status", pod_path(pod));
+        match self.patch(&path, PatchType::Strategic, &condition).await {
+            // It is gone, or another pod has its name.
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            said => said.map(drop),
         }
     }
 }

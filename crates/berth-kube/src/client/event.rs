@@ -3,12 +3,13 @@
 //! The name of an event is derived from its object and its text. Recording the same event again, also
 //! after a restart or from another replica, finds it there; no state is needed for that.
 
-use super::api::Api;
+use super::api::{Api, PatchType};
 use super::error::Result;
 use crate::fnv::fnv1a;
 use berth_model::PodRef;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who says so.
@@ -21,6 +22,9 @@ const MAX_NAME_PREFIX_BYTES: usize = 200;
 /// Names that are cached, so that an event that was just recorded costs no request. One that fell out
 /// of the cache costs one request and is not recorded twice.
 const MAX_REMEMBERED: usize = 20_000;
+
+/// The namespace and the name of an event.
+type Key = (String, String);
 
 /// The object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -75,7 +79,8 @@ pub struct EventRecorder {
     api: Api,
     /// Which of several servers this is.
     instance: Arc<str>,
-    recorded: Arc<Mutex<BTreeSet<(String, String)>>>,
+    /// How often each was recorded.
+    recorded: Arc<Mutex<BTreeMap<Key, u32>>>,
 }
 
 #[derive(Serialize)]
@@ -108,19 +113,50 @@ impl EventRecorder {
 
     /// Records the event, unless the API server still has the same one for the object.
     pub async fn record(&self, about: &ObjectReference, event: NewEvent<'_>) -> Result<()> {
-        let namespace = match about.namespace.as_str() {
-            "" => CLUSTER_SCOPED_NAMESPACE,
-            namespace => namespace,
-        };
-        let key = (namespace.to_owned(), name(about, &event));
-        if self.recorded().contains(&key) {
+        let key = key(about, &event);
+        if self.recorded().contains_key(&key) {
             return Ok(());
         }
+        match self.create(&key, about, &event).await {
+            // The event exists already, or its namespace was deleted.
+            Err(error) if error.is_conflict() || error.is_not_found() => {}
+            recorded => recorded?,
+        }
+        self.count(key);
+        Ok(())
+    }
+
+    /// Records the event, or counts the same one for the object once more.
+    pub async fn record_again(&self, about: &ObjectReference, event: NewEvent<'_>) -> Result<()> {
+        let key = key(about, &event);
+        if self.recorded().contains_key(&key) && self.increase(&key).await? {
+            return Ok(());
+        }
+        match self.create(&key, about, &event).await {
+            Err(error) if error.is_conflict() => {
+                self.count(key.clone());
+                self.increase(&key).await?;
+            }
+            Err(error) if error.is_not_found() => {}
+            recorded => {
+                recorded?;
+                self.count(key);
+            }
+        }
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        (namespace, name): &Key,
+        about: &ObjectReference,
+        event: &NewEvent<'_>,
+    ) -> Result<()> {
         let event = EventObject {
             api_version: "events.k8s.io/v1",
             kind: "Event",
-            metadata: Named { namespace, name: &key.1 },
-            event_time: format!("{:.6}", jiff::Timestamp::now()),
+            metadata: Named { namespace, name },
+            event_time: now(),
             level: event.level,
             action: event.action,
             reason: event.reason,
@@ -129,23 +165,53 @@ impl EventRecorder {
             reporting_controller: CONTROLLER,
             reporting_instance: &self.instance,
         };
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-        match self.api.post(&path, &event).await {
-            // The event exists already, or its namespace was deleted.
-            Err(error) if error.is_conflict() || error.is_not_found() => {}
-            recorded => drop(recorded?),
+        self.api.post(&folder(namespace), &event).await.map(drop)
+    }
+
+    /// Counts an event once more. Returns false where the API server does not have it any more.
+    async fn increase(&self, key: &Key) -> Result<bool> {
+        let count = self.count(key.clone());
+        let series = json!({ "series": { "count": count, "lastObservedTime": now() } });
+        let path = format!("{}/{}", folder(&key.0), key.1);
+        match self.api.patch(&path, PatchType::Merge, &series).await {
+            Err(error) if error.is_not_found() => {
+                self.recorded().remove(key);
+                Ok(false)
+            }
+            counted => counted.map(|_| true),
         }
+    }
+
+    /// How often an event was recorded, this time included.
+    fn count(&self, key: Key) -> u32 {
         let mut recorded = self.recorded();
         if recorded.len() >= MAX_REMEMBERED {
             recorded.clear();
         }
-        recorded.insert(key);
-        Ok(())
+        let count = recorded.entry(key).or_insert(0);
+        *count = count.saturating_add(1);
+        *count
     }
 
-    fn recorded(&self) -> std::sync::MutexGuard<'_, BTreeSet<(String, String)>> {
+    fn recorded(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, u32>> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn key(about: &ObjectReference, event: &NewEvent<'_>) -> Key {
+    let namespace = match about.namespace.as_str() {
+        "" => CLUSTER_SCOPED_NAMESPACE,
+        namespace => namespace,
+    };
+    (namespace.to_owned(), name(about, event))
+}
+
+fn folder(namespace: &str) -> String {
+    format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+}
+
+fn now() -> String {
+    format!("{:.6}", jiff::Timestamp::now())
 }
 
 /// The same for the same words about the same object, and for no others.

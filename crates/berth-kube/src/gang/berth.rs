@@ -4,12 +4,14 @@ use super::GangKind;
 use super::draft::{Draft, Gang, first};
 use super::owner;
 use super::source::AnnotationSource;
+use berth_model::Span;
 
 const GANG: &str = "berth.dev/gang";
 const SIZE: &str = "berth.dev/gang-size";
 const MIN: &str = "berth.dev/gang-min";
 const PRIORITY: &str = "berth.dev/priority";
 const PREEMPTIBLE: &str = "berth.dev/preemptible";
+const TIME_LIMIT: &str = "berth.dev/time-limit";
 
 pub(super) fn read(source: &AnnotationSource, draft: &mut Draft) {
     draft.queue(source.either("berth.dev/queue"));
@@ -21,6 +23,18 @@ pub(super) fn read(source: &AnnotationSource, draft: &mut Draft) {
     }
     let preemptible = draft.flag(PREEMPTIBLE, source.either(PREEMPTIBLE));
     first(&mut draft.preemptible, preemptible);
+    if let Some(limit) = source.either(TIME_LIMIT) {
+        let span = match limit {
+            "none" => Some(Span::UNLIMITED),
+            limit => draft.span(TIME_LIMIT, Some(limit)),
+        };
+        match span {
+            Some(Span::ZERO) => {
+                draft.invalid(TIME_LIMIT, limit, "write a time such as 12h, or none")
+            }
+            span => first(&mut draft.time_limit, span),
+        }
+    }
     draft.required(source.either("berth.dev/topology-required"));
     draft.preferred(source.either("berth.dev/topology-preferred"));
     gang(source, draft);

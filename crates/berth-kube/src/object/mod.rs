@@ -8,6 +8,7 @@
 mod affinity;
 mod container;
 mod csi;
+mod disruption;
 mod list;
 mod map;
 mod meta;
@@ -32,6 +33,7 @@ pub use csi::{
     Allocatable, Attachable, AttachmentSource, AttachmentSpec, CsiCapacity, CsiDriver,
     CsiDriverSpec, CsiNode, CsiNodeDriver, CsiNodeSpec, VolumeAttachment,
 };
+pub use disruption::{DisruptionSpec, DisruptionStatus, PodDisruptionBudget};
 pub use list::List;
 pub use map::Map;
 pub use meta::{Labels, Meta, OwnerReference};

@@ -31,6 +31,16 @@ pub struct Awaited {
     pub after: After,
 }
 
+/// Why nodes are ruled out for a pod, and how many.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RuledOut {
+    pub nodes: u32,
+    pub why: String,
+    /// Whether it may pass while neither the pod nor the nodes are changed by people.
+    #[serde(default)]
+    pub passes: bool,
+}
+
 /// One thing that keeps a job from starting now.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "code")]
@@ -121,6 +131,28 @@ pub enum Reason {
     },
     /// None of the nodes it may lie on, by name, is there.
     NoNode,
+    /// On Kubernetes: no node meets what its pods ask of a node. How many of the nodes each cause
+    /// rules out.
+    NodesRuledOut {
+        nodes: u32,
+        causes: Vec<RuledOut>,
+    },
+    /// On Kubernetes: what its pods wait for before they are in line, such as a volume.
+    PodsWait {
+        why: String,
+    },
+    /// On Kubernetes: pods of its gang do not exist yet.
+    GangIncomplete {
+        gang: Name,
+        pods: u32,
+        needed: u32,
+    },
+    /// A port, a disk or other resources of nodes are with pods of other schedulers.
+    HeldByOthers {
+        resource: Name,
+        asks: String,
+        nodes: u32,
+    },
     /// Nodes that would make room for it take no work.
     Closed {
         nodes: u32,
@@ -142,6 +174,9 @@ pub enum Reason {
     NotLent {
         queue: Name,
         kept: Milli,
+        /// What it is a quota of: GPUs where left out.
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        resource: Name,
     },
     /// A job that cannot be stopped starts only within its queue's quota.
     OverQuota {
@@ -188,6 +223,15 @@ pub enum Reason {
         free: i64,
         tasks: u32,
         fit: u32,
+    },
+    /// It asks for no GPU, and nodes that have CPU and memory left keep them for their free GPUs:
+    /// one of these nodes, and how many there are.
+    KeptForGpus {
+        node: Name,
+        cpu: Cpu,
+        memory: Bytes,
+        gpus: Milli,
+        nodes: u32,
     },
     /// Every node that would do takes as many tasks as it may.
     NoFitTasks {
@@ -256,6 +300,11 @@ pub enum Reason {
         jobs: u32,
         until: Time,
     },
+    /// Running jobs are being stopped for it, more than these disruption budgets allow: no others
+    /// would have made room.
+    BudgetsExceeded {
+        budgets: Vec<Name>,
+    },
     /// A machine is being bought for it.
     Buying {
         claims: u32,
@@ -316,6 +365,10 @@ impl Reason {
             Reason::TooLargeMemory { .. } => "too-large-memory",
             Reason::TooLargeCounted { .. } => "too-large-counted",
             Reason::NoNode => "no-node",
+            Reason::NodesRuledOut { .. } => "nodes-ruled-out",
+            Reason::PodsWait { .. } => "pods-wait",
+            Reason::GangIncomplete { .. } => "gang-incomplete",
+            Reason::HeldByOthers { .. } => "held-by-others",
             Reason::Closed { .. } => "closed",
             Reason::Budget { .. } => "budget",
             Reason::QueueBound { bound: Bound::Limit, .. } => "queue-limit",
@@ -329,6 +382,7 @@ impl Reason {
             Reason::NoFitCpu { .. } => "no-fit-cpu",
             Reason::NoFitMemory { .. } => "no-fit-memory",
             Reason::NoFitCounted { .. } => "no-fit-counted",
+            Reason::KeptForGpus { .. } => "kept-for-gpus",
             Reason::NoFitTasks { .. } => "no-fit-tasks",
             Reason::NoDomain { .. } => "no-domain",
             Reason::NoSegment { .. } => "no-segment",
@@ -341,6 +395,7 @@ impl Reason {
             Reason::ReservedForOthers { .. } => "reserved-for-others",
             Reason::Reserved { .. } => "reserved",
             Reason::Stopping { .. } => "stopping",
+            Reason::BudgetsExceeded { .. } => "budgets-exceeded",
             Reason::Buying { .. } => "buying",
             Reason::PoolFull { .. } => "pool-full",
             Reason::NotOnOffer { .. } => "not-on-offer",

@@ -74,7 +74,9 @@ impl Display for Reason {
             | Reason::ArrayLimit { .. }
             | Reason::SetAside { .. }
             | Reason::Stale { .. }
-            | Reason::Paused { .. } => parked(self, f),
+            | Reason::Paused { .. }
+            | Reason::PodsWait { .. }
+            | Reason::GangIncomplete { .. } => parked(self, f),
             Reason::NoModel { .. }
             | Reason::NoProfile { .. }
             | Reason::GpuMemory { .. }
@@ -87,6 +89,8 @@ impl Display for Reason {
             | Reason::TooLargeMemory { .. }
             | Reason::TooLargeCounted { .. }
             | Reason::NoNode
+            | Reason::NodesRuledOut { .. }
+            | Reason::HeldByOthers { .. }
             | Reason::Closed { .. } => never(self, f),
             Reason::Budget { .. }
             | Reason::QueueBound { .. }
@@ -99,6 +103,7 @@ impl Display for Reason {
             | Reason::NoFitCpu { .. }
             | Reason::NoFitMemory { .. }
             | Reason::NoFitCounted { .. }
+            | Reason::KeptForGpus { .. }
             | Reason::NoFitTasks { .. }
             | Reason::NoDomain { .. }
             | Reason::NoSegment { .. }
@@ -111,6 +116,7 @@ impl Display for Reason {
             | Reason::ReservedForOthers { .. }
             | Reason::Reserved { .. }
             | Reason::Stopping { .. }
+            | Reason::BudgetsExceeded { .. }
             | Reason::Buying { .. }
             | Reason::PoolFull { .. }
             | Reason::NotOnOffer { .. }
@@ -153,6 +159,12 @@ fn parked(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             "{} of its gang {} lost; if not back by {until}, it restarts from its checkpoint",
             plural(*missing, "task"),
             if *missing == 1 { "is" } else { "are" }
+        ),
+        Reason::PodsWait { why } => f.write_str(why),
+        Reason::GangIncomplete { gang, pods, needed } => write!(
+            f,
+            "{pods} of {} of gang {gang} exist; it starts when the others exist too",
+            plural(*needed, "pod")
         ),
         Reason::Paused { since } => {
             write!(f, "it was paused at {since} for shorter jobs of its queue, and goes on after")
@@ -219,6 +231,17 @@ fn never(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             f,
             "each task asks for {asks} {resource}; the largest suitable node has {largest}"
         ),
+        Reason::NodesRuledOut { nodes, causes } => {
+            let each: Vec<String> =
+                causes.iter().map(|cause| format!("{} {}", cause.nodes, cause.why)).collect();
+            write!(f, "none of {} will do: {}", plural(*nodes, "node"), each.join(", "))
+        }
+        Reason::HeldByOthers { resource, asks, nodes } => write!(
+            f,
+            "it asks for {asks} {resource}; {} {} enough, but pods of other schedulers hold it",
+            plural(*nodes, "node"),
+            if *nodes == 1 { "has" } else { "have" }
+        ),
         Reason::NoNode => f.write_str("none of the nodes it may run on is there"),
         Reason::Closed { nodes } => write!(
             f,
@@ -249,12 +272,17 @@ fn queue(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             }
             write!(f, ": {used} in use, {asks} more asked for")
         }
-        Reason::NotLent { queue, kept } => write!(
-            f,
-            "{} {} free, but kept for queue {queue}, which does not lend that much of its quota",
-            gpus(*kept),
-            are(*kept)
-        ),
+        Reason::NotLent { queue, kept, resource } => {
+            let (what, verb) = match resource.as_str() {
+                "" => (gpus(*kept), are(*kept)),
+                resource => (format!("{kept} {resource}"), "are"),
+            };
+            let lent = "which does not lend that much of its quota";
+            match kept.0 {
+                ..=0 => write!(f, "what becomes free is kept for queue {queue}, {lent}"),
+                _ => write!(f, "{what} {verb} free, but kept for queue {queue}, {lent}"),
+            }
+        }
         Reason::OverQuota { queue, used, quota, asks } => write!(
             f,
             "a job that may not be stopped needs room in the quota of queue {queue}: {used} of {quota} in use, {asks} more asked for; one that may be stopped does not"
@@ -321,6 +349,20 @@ fn fit(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             "each task asks for {asks} {resource}; {fit} of its {} would find that",
             plural(*tasks, "task")
         ),
+        Reason::KeptForGpus { node, cpu, memory, gpus: free, nodes } => {
+            let kept = match (cpu.0, memory.0) {
+                (_, 0) => format!("{cpu} CPU cores"),
+                (0, _) => format!("{memory} of memory"),
+                _ => format!("{cpu} CPU cores and {memory} of memory"),
+            };
+            let many = if *free == Milli::ONE { "GPU" } else { "GPUs" };
+            write!(f, "{node} keeps {kept} for its {free} free {many}")?;
+            match nodes {
+                0 | 1 => Ok(()),
+                2 => f.write_str(", and another node does the same"),
+                nodes => write!(f, ", and {} other nodes do the same", nodes - 1),
+            }
+        }
         Reason::NoFitTasks { fit: 0, .. } => {
             f.write_str("every node that otherwise has room runs as many tasks as it may")
         }
@@ -404,6 +446,11 @@ fn coming(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             "{} {} being stopped for it and will be gone by {until}",
             plural(*jobs, "job"),
             verb(*jobs)
+        ),
+        Reason::BudgetsExceeded { budgets } => write!(
+            f,
+            "no jobs within their disruption budgets would make room for it; those being stopped exceed {}",
+            listed(&budgets.iter().map(Name::as_str).collect::<Vec<&str>>(), "and")
         ),
         Reason::Buying { claims, ready } => write!(
             f,

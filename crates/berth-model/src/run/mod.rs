@@ -69,6 +69,9 @@ pub struct Container {
     pub image: String,
     /// The namespace of its team when it was submitted. It stays there when it changes hands.
     pub namespace: String,
+    /// Secrets of that namespace with which the image is pulled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pull_secrets: Vec<String>,
 }
 
 /// The port a job listens on.

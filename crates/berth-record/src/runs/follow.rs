@@ -411,6 +411,7 @@ fn jobs_of(event: &Event) -> Vec<JobId> {
         | Event::ClaimFailed { .. }
         | Event::ReservationSet { .. }
         | Event::ReservationRemoved { .. }
+        | Event::DisruptionsSet { .. }
         | Event::Tick
         | Event::BillDue => Vec::new(),
     }

@@ -5,6 +5,7 @@ use crate::app::App;
 use berth_engine::Core;
 use berth_kube::ClientMetrics;
 use berth_model::JobId;
+use berth_service::{JobHost, jobs::reasons};
 use std::collections::BTreeMap;
 
 /// Jobs whose reasons are looked for in one scrape: those that have waited longest.
@@ -19,9 +20,11 @@ impl Page {
         self.bindings(figures);
         self.watches(figures);
         self.exporters(app);
+        self.pod_events(app);
         let help = "Pods of Berth's that wait, by what stands in the way of their gang";
         let waiting = self.family("pods_waiting", help);
-        for (reason, pods) in waiting_pods(&mut app.service.engine.core()) {
+        let service = &app.service;
+        for (reason, pods) in waiting_pods(&*service.host, &mut service.engine.core()) {
             waiting.get_or_create(&vec![("reason", reason.to_owned())]).set(pods as f64);
         }
     }
@@ -33,6 +36,19 @@ impl Page {
         for (state, count) in [("up", up), ("down", down)] {
             exporters.get_or_create(&vec![("state", state.to_owned())]).set(count as f64);
         }
+    }
+
+    fn pod_events(&mut self, app: &App) {
+        let Some(counts) = app.pods.as_ref().map(|jobs| jobs.pod_events()) else { return };
+        let help = "Events on pods, by whether they were written or the full queue dropped them";
+        let events = self.counts("pod_events", help);
+        let outcomes =
+            [("written", counts.written), ("dropped", counts.dropped), ("failed", counts.failed)];
+        for (outcome, count) in outcomes {
+            events.get_or_create(&vec![("outcome", outcome.to_owned())]).inc_by(count);
+        }
+        let help = "Events on pods that wait to be written";
+        self.figure("pod_events_waiting", help, counts.waiting as f64);
     }
 
     fn bindings(&mut self, figures: &ClientMetrics) {
@@ -65,7 +81,7 @@ impl Page {
 }
 
 /// Each pod under the first reason of its job.
-fn waiting_pods(core: &mut Core) -> BTreeMap<&'static str, usize> {
+fn waiting_pods(host: &dyn JobHost, core: &mut Core) -> BTreeMap<&'static str, usize> {
     let waits = core.jobs.values().filter(|job| {
         !job.detail.workload.pods().is_empty() && job.leases.is_empty() && !job.row.state.is_final()
     });
@@ -73,7 +89,7 @@ fn waiting_pods(core: &mut Core) -> BTreeMap<&'static str, usize> {
         waits.map(|job| (job.row.id, job.detail.workload.pods().len())).collect();
     let rest = jobs.split_off(jobs.len().min(LOOKED_AT));
     let ids: Vec<JobId> = jobs.iter().map(|(id, _)| *id).collect();
-    let reasons = core.state.reasons_of(&ids);
+    let reasons = reasons::of(host, core, &ids);
     let mut counts = BTreeMap::new();
     for ((_, pods), reasons) in jobs.iter().zip(reasons) {
         let reason = reasons.first().map_or("next", |reason| reason.code());

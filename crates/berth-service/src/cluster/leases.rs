@@ -105,7 +105,10 @@ fn shown(
         started: row.started.map(wire::At),
         to: row.closed.map(wire::At),
         expected_to: progress.and_then(|progress| progress.ends).map(wire::At),
-        at_most_to: progress.and_then(|progress| progress.ends_at_most).map(wire::At),
+        at_most_to: progress
+            .and_then(|progress| progress.ends_at_most)
+            .filter(|end| !(*end - row.opened).is_unlimited())
+            .map(wire::At),
         end_reason: end.map(str::to_owned),
         price_micros_per_hour: row.price.0,
     }

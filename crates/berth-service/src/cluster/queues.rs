@@ -2,6 +2,8 @@
 
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::host::JobHost;
+use crate::jobs::reasons;
 use crate::names;
 use crate::service::Service;
 use berth_api::access::Permission;
@@ -36,7 +38,7 @@ pub async fn get(service: &Service, caller: &Caller, name: &str) -> Result<wire:
     let report = reports.swap_remove(at);
     let waits = waits(service, Some(name)).await?;
     let mut queue = shown(report, &waits);
-    queue.line = line(&mut service.engine.core(), caller, name);
+    queue.line = line(&*service.host, &mut service.engine.core(), caller, name);
     Ok(queue)
 }
 
@@ -91,7 +93,12 @@ pub fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
 }
 
 /// Who waits, in order, as far as one may see them.
-fn line(core: &mut Core, caller: &Caller, queue: &str) -> Vec<wire::QueueLine> {
+fn line(
+    host: &dyn JobHost,
+    core: &mut Core,
+    caller: &Caller,
+    queue: &str,
+) -> Vec<wire::QueueLine> {
     let waits = |job: &&LiveJob| job.row.team == queue && job.leases.is_empty();
     let seen = |job: &&LiveJob| caller.may(Permission::JobsRead, Some(queue), Some(&job.row.user));
     let jobs = core.jobs.values().filter(waits).filter(seen);
@@ -101,7 +108,7 @@ fn line(core: &mut Core, caller: &Caller, queue: &str) -> Vec<wire::QueueLine> {
     places.sort_unstable();
     places.truncate(SHOWN);
     let ids: Vec<JobId> = places.iter().take(WITH_REASON).map(|(_, id)| *id).collect();
-    let mut reasons = core.state.reasons_of(&ids).into_iter();
+    let mut reasons = reasons::of(host, core, &ids).into_iter();
     let first = |reasons: Vec<Reason>| reasons.into_iter().next();
     places
         .into_iter()

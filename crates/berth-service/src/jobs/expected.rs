@@ -2,7 +2,6 @@
 
 use berth_core::State;
 use berth_engine::{Core, LiveJob, clock};
-use berth_file::job::SERVICE_TIME;
 use berth_ledger::cost::cumulative;
 use berth_model::{GroupSpec, JobKind, Micros, Name, Span};
 
@@ -17,8 +16,17 @@ pub fn cost(core: &Core, live: &LiveJob) -> Option<Micros> {
 }
 
 fn is_endless(live: &LiveJob) -> bool {
-    live.row.kind == JobKind::Service
-        && live.detail.time_limit.is_none_or(|limit| limit >= SERVICE_TIME)
+    match live.detail.time_limit {
+        None => live.row.kind == JobKind::Service,
+        // Also of pods that name no limit.
+        Some(limit) => {
+            limit.is_unlimited() && (live.row.kind == JobKind::Service || is_of_pods(live))
+        }
+    }
+}
+
+fn is_of_pods(live: &LiveJob) -> bool {
+    !live.detail.workload.pods().is_empty()
 }
 
 fn unbounded(core: &Core, live: &LiveJob) -> Option<Micros> {

@@ -1,6 +1,7 @@
 //! Looking at jobs.
 
 use super::find::{self, Found};
+use super::incomplete;
 use super::meant::is_meant;
 use super::order::{self, Sort};
 use super::show::{self, Waiting};
@@ -38,9 +39,10 @@ pub async fn list(
         true => service.store.count_jobs(&filter).await?,
         false => JobCounts::new(),
     };
+    let incomplete = incomplete::list(service, caller, &query);
     let mut core = service.engine.core();
     let price_micros_per_hour = query.counts.then(|| price(&core, &filter)).flatten();
-    let waiting = Waiting::of(&mut core, rows.iter(), WITH_REASON);
+    let waiting = Waiting::of(&*service.host, &mut core, rows.iter(), WITH_REASON);
     let mut jobs: Vec<wire::Job> =
         rows.iter().map(|row| show::job(service, &core, row, &waiting)).collect();
     if query.figures {
@@ -59,7 +61,7 @@ pub async fn list(
             jobs[at].utilization = figures::utilization(service, &live, now);
         }
     }
-    Ok(wire::JobList { jobs, next, counts, price_micros_per_hour })
+    Ok(wire::JobList { jobs, next, counts, price_micros_per_hour, incomplete })
 }
 
 /// What an hour of the jobs that run costs; nothing where only the database can tell which they are.
@@ -136,7 +138,7 @@ pub fn shown(service: &Service, found: &Found) -> wire::Job {
     match found.is_array() {
         true => show::array(service, &core, found),
         false => {
-            let waiting = Waiting::of(&mut core, std::iter::once(found.first()), 1);
+            let waiting = Waiting::of(&*service.host, &mut core, std::iter::once(found.first()), 1);
             show::job(service, &core, found.first(), &waiting)
         }
     }

@@ -3,6 +3,7 @@
 use super::budget_left::{self, BudgetLeft};
 use super::expected;
 use super::own_budget;
+use super::reasons;
 use super::submit::{self, Remarks, TRIED};
 use crate::caller::Caller;
 use crate::fault::Fault;
@@ -33,19 +34,19 @@ pub async fn plan(
     remarks.warnings.extend(moved);
     let state = service.engine.core().state.clone();
     let budget = budget_left::of(&state, caller, &request.queue);
-    let declared = service.host.has_declared_gpus();
+    let service = service.clone();
     let tried =
-        tokio::task::spawn_blocking(move || try_out(state, &request, remarks, declared, budget))
+        tokio::task::spawn_blocking(move || try_out(&service, state, &request, remarks, budget))
             .await;
     tried.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the plan could not be made")))
 }
 
 /// Submits it to a copy of the state, and looks what happens there.
 fn try_out(
+    service: &Service,
     mut state: Core,
     request: &JobRequest,
     remarks: Remarks,
-    declared: bool,
     budget: Option<BudgetLeft>,
 ) -> Result<wire::Plan, Fault> {
     let spec = request.spec(TRIED, clock::now().max(state.now()));
@@ -71,9 +72,17 @@ fn try_out(
             });
         }
     }
+    let declared = service.host.has_declared_gpus();
     let one = first(&spec);
     let starts_now = !places.is_empty();
-    let blockers = if starts_now { Vec::new() } else { super::why::blockers(&mut state, one) };
+    let blockers = match starts_now {
+        true => Vec::new(),
+        false => {
+            let (host, core) = (&*service.host, service.engine.core());
+            let reasons = reasons::of_tried(host, &core, &mut state, one, &spec.groups);
+            reasons::blockers(&reasons)
+        }
+    };
     let eta = (!starts_now).then(|| eta(&state, one));
     let price =
         prices.values().next().copied().or_else(|| expected::asking_price(&state, &spec.groups));

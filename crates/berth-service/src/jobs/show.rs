@@ -1,7 +1,8 @@
 //! A job as people see it.
 
 use super::find::Found;
-use super::{expected, own_budget};
+use super::{expected, own_budget, reasons};
+use crate::host::JobHost;
 use crate::service::Service;
 use crate::tracked_run;
 use berth_api::wire;
@@ -29,6 +30,7 @@ const MOST_IN_LINE: usize = 10_000;
 impl Waiting {
     /// Of the jobs that wait among these; reasons for so many of them.
     pub fn of<'a>(
+        host: &dyn JobHost,
         core: &mut Core,
         rows: impl Iterator<Item = &'a JobRow>,
         with_reason: usize,
@@ -36,7 +38,7 @@ impl Waiting {
         let waits = |id: &JobId| core.jobs.get(id).is_some_and(|job| job.leases.is_empty());
         let ids: Vec<JobId> = rows.map(|row| row.id).filter(waits).collect();
         let asked = &ids[..with_reason.min(ids.len())];
-        let reasons = asked.iter().zip(core.state.reasons_of(asked));
+        let reasons = asked.iter().zip(reasons::of(host, core, asked));
         let first = |(id, reasons): (&JobId, Vec<Reason>)| Some((*id, reasons.into_iter().next()?));
         let reasons = reasons.filter_map(first).collect();
         let ahead = match ids.len() > 1 && core.jobs.len() > MOST_IN_LINE {

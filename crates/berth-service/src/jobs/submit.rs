@@ -2,7 +2,7 @@
 
 use super::find::{self, PARENT};
 use super::named::{must_have_project, must_have_secrets, must_notify_in_reach};
-use super::{budget_left, depend, late, priority};
+use super::{budget_left, depend, late, priority, reasons};
 use crate::caller::Caller;
 use crate::checks;
 use crate::code;
@@ -340,8 +340,11 @@ pub async fn make(
 /// Refuses a job that would wait for ever: at submission the user still sees why.
 fn must_fit(service: &Service, request: &JobRequest) -> Result<(), Fault> {
     let spec = request.spec(TRIED, clock::now());
-    let never = service.engine.core().state.never(&spec);
-    if never.is_empty() {
+    let mut core = service.engine.core();
+    let never = core.state.never(&spec);
+    let never = service.host.refine(&core, None, &spec.groups, never);
+    drop(core);
+    if !reasons::are_lasting(&never) {
         return Ok(());
     }
     let why: Vec<String> = never.iter().map(ToString::to_string).collect();

@@ -1,7 +1,7 @@
 //! Why a job waits, until when, and what would start it sooner.
 
 use super::find::{self, Found};
-use super::{data_places, expected, own_budget, priority, show};
+use super::{data_places, expected, incomplete, own_budget, priority, reasons, show};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::node_reason;
@@ -18,11 +18,14 @@ use berth_store::JobRow;
 use std::collections::BTreeMap;
 
 pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Why, Fault> {
-    let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
+    let found = match find::job(service, caller, wanted, Permission::JobsRead).await {
+        Ok(found) => found,
+        Err(fault) => return incomplete::why(service, caller, wanted).ok_or(fault),
+    };
     let row = telling(&found.rows).clone();
     let (mut why, state, closed) = {
         let mut core = service.engine.core();
-        let mut why = told(&mut core, &row);
+        let mut why = told(service, &mut core, &row);
         if why.state == wire::JobState::Pending {
             why.also.extend(troubles(service, &core));
         }
@@ -111,7 +114,7 @@ fn may_make(service: &Service, caller: &Caller, found: &Found, row: &JobRow, wha
     }
 }
 
-fn told(core: &mut Core, row: &JobRow) -> wire::Why {
+fn told(service: &Service, core: &mut Core, row: &JobRow) -> wire::Why {
     let id = row.id;
     let now = clock::now();
     let live = core.jobs.get(&id);
@@ -128,7 +131,10 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
         None => (None, 0),
     };
     let mut blockers = match state {
-        wire::JobState::Pending | wire::JobState::Paused => blockers(&mut core.state, id),
+        wire::JobState::Pending | wire::JobState::Paused => {
+            let reasons = reasons::of(&*service.host, core, &[id]).pop();
+            reasons::blockers(&reasons.unwrap_or_default())
+        }
         _ => Vec::new(),
     };
     if let Some(at) = again_at {
@@ -199,17 +205,6 @@ fn troubles(service: &Service, core: &Core) -> Vec<String> {
 fn retry(reason: &str, at: Time) -> wire::Blocker {
     let text = format!("{reason}; it is tried again at {at}");
     wire::Blocker { code: "retry".to_owned(), text, binding: true }
-}
-
-/// Everything in its way. The first is the most fundamental, and so the binding one.
-pub fn blockers(state: &mut Sched, id: JobId) -> Vec<wire::Blocker> {
-    let reasons = state.reasons(id);
-    let blocker = |(n, reason): (usize, &berth_model::Reason)| wire::Blocker {
-        code: reason.code().to_owned(),
-        text: reason.to_string(),
-        binding: n == 0,
-    };
-    reasons.iter().enumerate().map(blocker).collect()
 }
 
 /// Where its queue stands.

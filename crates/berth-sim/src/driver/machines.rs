@@ -384,6 +384,7 @@ impl<O: Observer> Driver<O> {
             | Event::TopologySet { .. }
             | Event::ReservationSet { .. }
             | Event::ReservationRemoved { .. }
+            | Event::DisruptionsSet { .. }
             | Event::Tick
             | Event::BillDue => {}
         }

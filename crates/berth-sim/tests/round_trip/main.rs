@@ -156,6 +156,8 @@ fn job(number: u64) -> impl Strategy<Value = JobSnapshot> {
             failed,
             cancelled,
             set_aside,
+            waits_turn: moved % 2 == 1,
+            budgets: (0..displaced % 3).map(|n| Name::from(format!("b{n}"))).collect(),
             done: vec![moved],
             ..JobSnapshot::new(spec)
         }
@@ -334,6 +336,7 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
                     .into_iter()
                     .map(|(gpus, cpu, memory)| RecentAsk { gpus, cpu, memory })
                     .collect(),
+                disruptions: (0..seq % 3).map(|n| (Name::from(format!("b{n}")), n)).collect(),
             };
             hold(&mut snapshot, held);
             snapshot

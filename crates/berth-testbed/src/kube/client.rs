@@ -1,7 +1,7 @@
 //! The usual tools, pointed at a cluster, and objects without them.
 
 use super::objects::{Objects, Refusal};
-use super::{ADMIN, Cluster, programs};
+use super::{ADMIN, Cluster, Part, programs};
 use crate::http;
 use reqwest::Certificate;
 use serde_json::Value;
@@ -162,12 +162,21 @@ impl Cluster {
     /// Whether a part that has a certificate of its own says that it is well. Anybody may ask; the
     /// administrator's token is for the API server alone.
     pub(super) fn answers_ready(&self, port: u16, page: &str) -> bool {
+        self.page(port, page).is_some()
+    }
+
+    /// What the scheduler says about itself for Prometheus; none if it does not answer.
+    pub fn scheduler_metrics(&self) -> Option<String> {
+        self.page(self.port(Part::Scheduler), "/metrics")
+    }
+
+    fn page(&self, port: u16, page: &str) -> Option<String> {
         let client = self.probe.get_or_init(|| {
             let client = http::client("none").tls_danger_accept_invalid_certs(true).build();
             client.expect("a client without files")
         });
         let request = http::Request::get(format!("https://127.0.0.1:{port}{page}"));
-        request.send(client).is_ok_and(|answer| answer.is_success())
+        request.send(client).ok().filter(http::Answer::is_success).map(|answer| answer.body)
     }
 }
 

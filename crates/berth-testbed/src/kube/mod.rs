@@ -17,6 +17,7 @@ mod probe;
 mod programs;
 mod reset;
 mod usage;
+mod watch;
 mod wire;
 mod words;
 
@@ -27,6 +28,7 @@ pub use options::{Builder, Kwok, Storage};
 pub use part::Part;
 pub use pool::{Pool, Pooled};
 pub use usage::Usage;
+pub use watch::Watch;
 pub use wire::Wire;
 
 use crate::guard::{End, Guard};

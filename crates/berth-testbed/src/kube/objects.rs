@@ -201,6 +201,29 @@ impl Objects {
         answer.is_ok_and(|answer| answer.is_success())
     }
 
+    /// Makes an object at a path of the API.
+    ///
+    /// # Errors
+    ///
+    /// What the API server says where it is refused.
+    pub fn try_post(&self, path: &str, object: &Value) -> Result<Value, Refusal> {
+        let request = Request::new(Method::POST, self.at(path));
+        self.send(request.body("application/json", object.to_string()))
+    }
+
+    /// Deletes all objects at a path of the API, at once.
+    ///
+    /// # Errors
+    ///
+    /// What the API server says where it is refused.
+    pub fn delete_all(&self, path: &str) -> Result<(), Refusal> {
+        self.delete_path(path, Some(0)).map(drop)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Whether the page is there.
     pub(super) fn answers(&self, path: &str) -> bool {
         self.send(Request::get(self.at(path))).is_ok()
@@ -393,7 +416,7 @@ fn message(answer: &Answer) -> String {
 }
 
 /// A value in a query.
-fn escape(value: &str) -> String {
+pub(super) fn escape(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     value
         .bytes()

@@ -8,7 +8,7 @@ use crate::fail::{BadValue, Result};
 use crate::show::{Look, Page, words};
 use crate::watch::{self, Watch};
 use berth_api::Client;
-use berth_api::wire::{At, Job, JobList, JobQuery, JobState};
+use berth_api::wire::{At, IncompleteGang, Job, JobList, JobQuery, JobState};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
@@ -192,6 +192,7 @@ impl Ps {
                 found.jobs.push(job);
             }
             found.next = page.next;
+            found.incomplete.extend(page.incomplete);
             // More elements of the last array may follow on the next page.
             let is_array = found.jobs.last().is_some_and(|job| job.id.0.element.is_some());
             let full = lines == self.limit && !(collapse && is_array);
@@ -368,7 +369,16 @@ fn text(listed: &Listed, look: &Look) -> String {
         true => job_columns::usual(&listed.lines, look),
         false => listed.columns.iter().map(|chosen| chosen.0).collect(),
     };
-    job_columns::table_of(&columns, &listed.lines, look).or(look, "No jobs.")
+    let table = job_columns::table_of(&columns, &listed.lines, look).or(look, "No jobs.");
+    let gangs = listed.list.incomplete.iter();
+    let gangs: String = gangs.map(|gang| format!("\n{}", incomplete(gang))).collect();
+    if gangs.is_empty() { table } else { format!("{}\n{gangs}\n", table.trim_end_matches('\n')) }
+}
+
+/// A gang that is no job yet.
+fn incomplete(gang: &IncompleteGang) -> String {
+    let IncompleteGang { namespace, name, queue, reason, .. } = gang;
+    format!("Not a job yet: gang {namespace}/{name} for queue {queue}: {reason}.")
 }
 
 /// One job, as an answer to what was done with it.
@@ -401,6 +411,24 @@ mod tests {
         assert!(json.contains("\"submitted\": \"2026-11-15T12:30:00Z\""), "{json}");
         let yaml = page.print(Format::Yaml, &Look::fixed()).unwrap();
         assert!(yaml.contains("state: running"), "{yaml}");
+    }
+
+    #[test]
+    fn gangs_that_miss_pods_are_shown_below_the_jobs() {
+        let gang = IncompleteGang {
+            namespace: "ml".into(),
+            name: "train".into(),
+            queue: "vision".into(),
+            pods: 2,
+            needed: 3,
+            since: At(berth_model::Time(0)),
+            reason: "2 of 3 pods of gang train exist; it starts when the others exist too".into(),
+        };
+        let list = JobList { incomplete: vec![gang], ..JobList::default() };
+        let listed = Listed { list, lines: Vec::new(), columns: Vec::new() };
+        let page = Page::new(listed, text, names);
+        let shown = page.print(Format::Table, &Look::fixed()).unwrap();
+        assert!(shown.contains("gang ml/train for queue vision: 2 of 3 pods"), "{shown}");
     }
 
     #[test]

@@ -121,8 +121,13 @@ fn text(answer: &Answer, look: &Look) -> String {
 /// `4711 llama-70b   PENDING 14m   3rd of 21 in nlp   starts ~16:40 (P90 18:05)`.
 fn head(why: &Reasons, look: &Look) -> String {
     let state = look.paint(words::state_tone(why.state), &why.state.as_str().to_uppercase());
+    // A gang that misses pods has no number yet.
+    let who = match why.id.0.number {
+        0 => format!("gang {}", plain(&why.name)),
+        _ => format!("{} {}", look.job_text(&why.id.to_string()), plain(&why.name)),
+    };
     let mut parts = vec![
-        format!("{} {}", look.job_text(&why.id.to_string()), plain(&why.name)),
+        who,
         format!("{state} {}", words::span(why.since_ms)),
     ];
     if let Some(position) = why.position {

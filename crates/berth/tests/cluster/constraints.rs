@@ -305,3 +305,26 @@ fn whoever_writes_on_a_disk_has_it_for_itself_on_its_node() {
     until("it writes where the other one did", || is_bound(&cluster, "writes"));
     assert_eq!(node_of(&cluster, "writes").as_deref(), Some("a"));
 }
+
+#[test]
+fn pods_that_were_there_before_the_nodes_keep_away_from_each_other() {
+    let cluster = cluster();
+    let _berth = berth(&cluster);
+    // A rule about the first pod is there before the pod that must be away from it.
+    cluster.apply(&pod("web", 1, &labels("web"), ""));
+    cluster.apply(&pod("beside", 1, "", &rule("podAffinity", "web", ZONE)));
+    until("it waits for the pod that it must be near to", || {
+        why(&cluster, "beside").contains("no pod that it must be near to")
+            || why(&cluster, "beside").contains("takes its turn")
+    });
+    cluster.apply(&pod("away", 1, "", &rule("podAntiAffinity", "web", HOST)));
+    until("all of them have been looked at", || {
+        ["web", "beside", "away"].iter().all(|pod| !why(&cluster, pod).is_empty())
+    });
+    add_machines(&cluster, &[("a", "z1", "pods: 110")]);
+    until("one of them has its place", || is_bound(&cluster, "web") || is_bound(&cluster, "away"));
+    add_machines(&cluster, &[("b", "z1", "pods: 110")]);
+    let all = ["web", "beside", "away"];
+    until("all are bound", || all.iter().all(|pod| is_bound(&cluster, pod)));
+    assert_ne!(node_of(&cluster, "web"), node_of(&cluster, "away"), "they are not together");
+}

@@ -6,7 +6,7 @@ use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, pod, un
 use berth_testbed::kube::Cluster;
 use serde_json::Value;
 
-/// The warnings about pods whose names begin so, by reason.
+/// The warnings about pods whose names begin so, by reason, beside those that say why a pod waits.
 fn warnings(cluster: &Cluster, beginning: &str) -> Vec<(String, String)> {
     let events = cluster.get(&["events.events.k8s.io"]);
     let events = events["items"].as_array().cloned().unwrap_or_default();
@@ -16,6 +16,7 @@ fn warnings(cluster: &Cluster, beginning: &str) -> Vec<(String, String)> {
         regarding["kind"] == "Pod"
             && text(&regarding["name"]).starts_with(beginning)
             && event["type"] == "Warning"
+            && event["reason"] != "FailedScheduling"
             && event["reportingController"] == "berth.dev/scheduler"
     };
     let events = events.iter().filter(about);

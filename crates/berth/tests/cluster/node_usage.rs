@@ -61,7 +61,8 @@ fn a_pod_that_is_made_smaller_counts_as_large_until_it_is_and_one_of_ours_that_g
     runs_with(&cluster, "first", 16);
     resize(&cluster, "first", 56);
     runs_with(&cluster, "first", 56);
-    cluster.apply(&of_cpu("second", 16, ""));
+    // Beside it half of the node is kept for the GPUs that are free.
+    cluster.apply(&of_cpu("second", 12, ""));
     until("the second one waits", || !why(&cluster, "second").is_empty());
     assert_eq!(node_of(&cluster, "second"), None);
     resize(&cluster, "first", 16);

@@ -45,6 +45,9 @@ spec: {minMember: 3}
     cluster.apply(&pod("other", 1, "", ""));
     until("another pod is bound", || node_of(&cluster, "other").is_some());
     assert!(!all_bound(&cluster, "late", 2), "three pods are needed");
+    until("its pods say how many exist", || {
+        why(&cluster, "late-0").contains("2 of 3 pods of gang late exist")
+    });
     cluster.apply(&pods("late", 3, 1, kai, ""));
     until("the gang is bound", || all_bound(&cluster, "late", 3));
     // One more than is needed, when the others run.

@@ -1,7 +1,7 @@
 //! Pods that give way, and what becomes of the jobs of those that their controllers make anew.
 
 use super::other_schedulers::job;
-use super::support::{add_nodes, berth, cluster, node_of, pod, until, why};
+use super::support::{add_nodes, berth, cluster, node, node_of, pod, until, why};
 use berth_testbed::Server;
 use berth_testbed::kube::{Cluster, Pooled};
 use serde_json::Value;
@@ -117,6 +117,60 @@ fn pods_of_no_gang_that_their_job_makes_anew_are_the_same_jobs_again() {
         let jobs = of_job(&berth, "low-");
         jobs.len() == 2 && jobs.iter().all(|job| job["state"] == "done" && job["attempts"] == 2)
     });
+}
+
+#[test]
+fn one_pod_without_gpus_takes_the_place_of_one_of_many_that_end_at_once() {
+    let cluster = cluster();
+    let nodes = ["a", "b"].map(|name| {
+        node(name, "{}", "[]").replace(", nvidia.com/gpu: 8", "").replace("cpu: 64", "cpu: 16")
+    });
+    cluster.apply(&nodes.join("---\n"));
+    let _berth = berth(&cluster);
+    cluster.apply(URGENT);
+    let runs = "  annotations: {testbed.berth.dev/runs: 1h}";
+    let of_cpu = |name: &str, cores: u32, spec: &str| {
+        pod(name, 0, runs, spec).replace("nvidia.com/gpu: 0", &format!("cpu: {cores}"))
+    };
+    let names: Vec<String> = (0..16).map(|at| format!("low-{at}")).collect();
+    let low: String =
+        names.iter().map(|name| of_cpu(name, 2, "  terminationGracePeriodSeconds: 0")).collect();
+    cluster.apply(&low);
+    until("all are bound", || names.iter().all(|name| node_of(&cluster, name).is_some()));
+    cluster.apply(&of_cpu("high", 2, "  priorityClassName: urgent"));
+    until("the high one is bound", || node_of(&cluster, "high").is_some());
+    let left = names.iter().filter(|name| cluster.find(&["pod", name]).is_some()).count();
+    assert_eq!(left, 15);
+}
+
+#[test]
+fn a_pod_whose_budget_is_used_up_stays_while_another_may_go() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b"]);
+    cluster.apply(URGENT);
+    cluster.apply(
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: better}, value: 5}",
+    );
+    cluster.apply(
+        "apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: kept}
+spec: {minAvailable: 1, selector: {matchLabels: {app: kept}}}
+",
+    );
+    let _berth = berth(&cluster);
+    let runs = "  annotations: {testbed.berth.dev/runs: 1h}";
+    let kept = pod("kept", 8, &format!("  labels: {{app: kept}}\n{runs}"), "");
+    let other = pod("other", 8, runs, "  priorityClassName: better");
+    cluster.apply(&format!("{kept}{other}"));
+    until("both are bound", || {
+        ["kept", "other"].iter().all(|pod| node_of(&cluster, pod).is_some())
+    });
+    cluster.apply(&urgent("high"));
+    until("the high one is bound", || node_of(&cluster, "high").is_some());
+    let kept = cluster.get(&["pod", "kept"]);
+    assert!(kept["metadata"]["deletionTimestamp"].is_null(), "its budget holds: {kept}");
+    assert!(cluster.find(&["pod", "other"]).is_none(), "the better one has given way");
 }
 
 #[test]

@@ -6,9 +6,10 @@ use crate::constraints::is_there;
 use crate::state::nodes::Nodes;
 use crate::tenancy::namespace;
 use berth_api::Code;
+use berth_engine::Core;
 use berth_file::job::{Container, JobFile, Refused, Warning};
-use berth_model::{DataRef, GpuAsk, JobRequest, Name};
-use berth_service::host::MeasuredGpu;
+use berth_model::{DataRef, GpuAsk, GroupSpec, JobId, JobRequest, Name, Reason, Time};
+use berth_service::host::{IncompleteGang, MeasuredGpu};
 use berth_service::{Book, Fault, JobHost};
 use std::collections::BTreeSet;
 
@@ -43,6 +44,30 @@ impl JobHost for ManagedJobs {
 
     fn why_not_measured(&self, node: &str) -> Option<String> {
         self.figures.as_ref()?.why_not(node)
+    }
+
+    fn refine(
+        &self,
+        core: &Core,
+        job: Option<JobId>,
+        groups: &[GroupSpec],
+        reasons: Vec<Reason>,
+    ) -> Vec<Reason> {
+        self.state.read(|state| state.refine(core, job, groups, reasons))
+    }
+
+    fn incomplete_gangs(&self, now: Time) -> Vec<IncompleteGang> {
+        let gangs = self.state.read(|state| state.incomplete_gangs(now));
+        let shown = gangs.into_iter().map(|gang| IncompleteGang {
+            why: gang.reason(),
+            namespace: gang.namespace,
+            name: gang.name,
+            queue: gang.queue,
+            since: gang.since,
+            pods: gang.pods,
+            needed: gang.needed,
+        });
+        shown.collect()
     }
 
     fn must_take_jobs(&self) -> Result<(), Fault> {
@@ -114,7 +139,8 @@ impl JobHost for ManagedJobs {
             warnings.push(Warning { key: "checkpoint", message: message.to_owned() });
         }
         let namespace = namespace(&self.settings, team);
-        run.container = Some(Container { image, namespace });
+        let pull_secrets = file.pull_secrets.clone();
+        run.container = Some(Container { image, namespace, pull_secrets });
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! Berth fetches a log when a user wants to read it, and before it deletes the pod. It keeps the
 //! log in the form that the log of a task on a machine has.
 
+use super::archive::{Archive, WHOLE, lease_of};
 use crate::view::{CONTAINER, FETCH};
 use berth_kube::object::ContainerStatus;
 use berth_kube::{Api, LogLine};
@@ -28,8 +29,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_TRIES: u32 = 4;
 /// How long the removal of a pod waits for its log.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
-/// In the folder of a log that has all there will be.
-const WHOLE: &str = "whole";
 
 /// How far the fetching of a log has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +42,8 @@ pub enum Step {
 pub struct Logs {
     api: Api,
     root: PathBuf,
+    /// Where whole logs are kept for other replicas.
+    pub archive: Archive,
     /// Those that are being fetched.
     open: Mutex<BTreeMap<LeaseId, Open>>,
 }
@@ -106,7 +107,8 @@ enum Stage {
 
 impl Logs {
     pub fn new(api: Api, root: PathBuf) -> Arc<Logs> {
-        Arc::new(Logs { api, root, open: Mutex::new(BTreeMap::new()) })
+        let (archive, open) = (Archive::default(), Mutex::new(BTreeMap::new()));
+        Arc::new(Logs { api, root, archive, open })
     }
 
     /// Begins to fetch the log of a pod, unless that was done.
@@ -134,6 +136,7 @@ impl Logs {
             logs.keep(lease, &pod, &tell, &over).await;
             let _ = tell.send(Step::Whole);
             logs.open().remove(&lease);
+            logs.archive.put(lease, &logs.folder(lease)).await;
         });
         open
     }
@@ -162,6 +165,19 @@ impl Logs {
         let old: Vec<_> = older(&self.root, before).into_iter().filter(is_idle).collect();
         if let Err(error) = delete_unknown(old, &store).await {
             tracing::warn!(%error, "old logs could not be deleted; retrying with the next");
+        }
+        if let Err(error) = self.archive.delete_old(&store, before).await {
+            tracing::warn!(%error, "old logs in the bucket could not be deleted; retrying with the next");
+        }
+    }
+
+    /// Keeps the whole logs that an earlier server did not get to.
+    pub async fn archive_all(self: Arc<Logs>) {
+        let now = Time(Timestamp::now().as_millisecond());
+        for (lease, folder) in older(&self.root, now) {
+            if self.is_whole(lease) {
+                self.archive.put(lease, &folder).await;
+            }
         }
     }
 
@@ -192,6 +208,10 @@ impl Logs {
             // Asked before reading: what is printed until then is read below.
             let stage = self.stage(pod).await;
             if stage == Stage::Gone {
+                // Another replica may have seen to it.
+                if copy.writer.is_none() && self.archive.get(lease, &copy.folder).await {
+                    return;
+                }
                 break;
             }
             let follow = stage == Stage::Live && *tell.borrow() >= Step::CaughtUp;
@@ -284,16 +304,6 @@ fn older(root: &Path, before: Time) -> BTreeMap<LeaseId, PathBuf> {
     };
     let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
     entries.filter_map(old).collect()
-}
-
-/// Which lease a folder is of.
-fn lease_of(folder: &str) -> Option<LeaseId> {
-    let mut parts = folder.split('.');
-    let mut next = || parts.next();
-    let (job, task, attempt) = (next()?, next()?, next()?);
-    let is_all = next().is_none();
-    let (job, task, attempt) = (job.parse().ok()?, task.parse().ok()?, attempt.parse().ok()?);
-    is_all.then_some(LeaseId { job, task, attempt })
 }
 
 async fn delete_unknown(

@@ -157,6 +157,10 @@ pub fn pod(
     if gpus > 0 {
         spec["tolerations"] = tolerations();
     }
+    if !create.container.pull_secrets.is_empty() {
+        let names = create.container.pull_secrets.iter().map(|name| json!({ "name": name }));
+        spec["imagePullSecrets"] = names.collect();
+    }
     json!({
         "apiVersion": "v1",
         "kind": "Pod",

@@ -6,6 +6,7 @@
 //! scheduler would check, the core has checked before.
 
 mod accept;
+mod archive;
 mod claims;
 mod collect;
 mod fetch;
@@ -25,6 +26,7 @@ pub use services::Services;
 pub use tools::Tools;
 pub use work::work;
 
+use crate::actuate::pod_events::{PodEventCounts, PodEvents};
 use crate::figures::ClusterFigures;
 use crate::options::PodSettings;
 use crate::shared::SharedState;
@@ -45,11 +47,17 @@ pub struct ManagedJobs {
     pub(crate) state: Arc<SharedState>,
     /// Nothing where figures are not gathered.
     pub(crate) figures: Option<Arc<ClusterFigures>>,
+    pub(crate) pod_events: Arc<PodEvents>,
 }
 
 impl ManagedJobs {
     fn look<T>(&self, at: impl FnOnce(&Nodes) -> T) -> T {
         self.state.read(|state| at(&state.nodes))
+    }
+
+    /// What became of the events on pods.
+    pub fn pod_events(&self) -> PodEventCounts {
+        self.pod_events.counts()
     }
 
     /// How many exporters tell figures, and how many that should do not; nothing where figures are

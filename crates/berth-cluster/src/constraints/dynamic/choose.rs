@@ -3,7 +3,7 @@
 use super::context::{PlacementContext, label};
 use super::infeasible::{Infeasible, NodeFault};
 use super::volumes::Place;
-use crate::view::NodeView;
+use crate::view::{NodeView, untolerated};
 use berth_kube::object::Text;
 use berth_kube::pod::node_constraint::{self, NodeConstraint};
 use berth_model::{Name, NodeAsk};
@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked of a node.
 pub enum Test<'a> {
-    /// It has the label, with one of these values.
-    In(&'a Text, BTreeSet<Text>),
+    /// It has the label, with one of these values; otherwise that is wrong with it.
+    In(&'a Text, BTreeSet<Text>, NodeFault),
     /// It has none of these values.
-    NotIn(&'a Text, BTreeSet<Text>),
+    NotIn(&'a Text, BTreeSet<Text>, NodeFault),
     Has(&'a Text),
     Volume(Place<'a>),
     /// It is none of these.
@@ -35,7 +35,7 @@ pub fn choose(
     let mut is_any = false;
     for node in context.nodes.views() {
         let name = &node.spec.name;
-        // What it must not be on anyhow neither helps nor says anything.
+        // What it must not be on anyhow does not help.
         let counts = || {
             constraint
                 .is_none_or(|rule| rule.allows(&node_constraint::NodeView::from(&*node.object)))
@@ -55,6 +55,9 @@ pub fn choose(
         yes.push((preferences.iter().map(worth).sum(), name));
     }
     if !is_any && !faults.is_empty() || yes.is_empty() && !no.is_empty() {
+        if let Some(constraint) = constraint {
+            add_own_faults(context, constraint, &mut faults);
+        }
         return Err(Infeasible::NoNode(faults));
     }
     let best = yes.iter().map(|(worth, _)| *worth).max();
@@ -71,17 +74,45 @@ pub fn choose(
     Ok(Some(NodeAsk { only, never: BTreeSet::new(), prefer }))
 }
 
+/// Counts the nodes that the pod's own node selector, affinity and tolerations rule out.
+fn add_own_faults(
+    context: &PlacementContext<'_>,
+    constraint: &NodeConstraint,
+    faults: &mut BTreeMap<NodeFault, u32>,
+) {
+    let (required, tolerance) = (constraint.selection.required(), &constraint.tolerance);
+    let mut unselected = 0;
+    for node in context.nodes.views() {
+        let view = node_constraint::NodeView::from(&*node.object);
+        if !tolerance.allows(&view) {
+            let (why, passes) = untolerated(&tolerance.untolerated(&view));
+            *faults.entry(NodeFault::Taints { why, passes }).or_default() += 1;
+        } else if !required.allows(&view) {
+            unselected += 1;
+        }
+    }
+    if unselected > 0 {
+        faults.insert(NodeFault::Selection { asks: required.text() }, unselected);
+    }
+}
+
 /// What is wrong with a node, if anything is.
 fn fault(context: &PlacementContext<'_>, test: &Test<'_>, node: &NodeView) -> Option<NodeFault> {
-    let passes = match test {
-        Test::In(key, values) => label(node, key).is_some_and(|value| values.contains(value)),
-        Test::NotIn(key, values) => !label(node, key).is_some_and(|value| values.contains(value)),
-        Test::Has(key) => label(node, key).is_some(),
+    let no_label = |key: &Text| NodeFault::NoLabel { key: key.clone() };
+    match test {
+        Test::In(key, values, fault) => match label(node, key) {
+            None => Some(no_label(key)),
+            Some(value) => (!values.contains(value)).then(|| fault.clone()),
+        },
+        Test::NotIn(key, values, fault) => {
+            let is_there = label(node, key).is_some_and(|value| values.contains(value));
+            is_there.then(|| fault.clone())
+        }
+        Test::Has(key) => label(node, key).is_none().then(|| no_label(key)),
         Test::Volume(place) => {
             let node = node_constraint::NodeView::from(&*node.object);
-            return context.volumes.fault(place, &node);
+            context.volumes.fault(place, &node)
         }
-        Test::Unbarred(barred) => return barred.get(&node.spec.name).cloned(),
-    };
-    (!passes).then_some(NodeFault::Place)
+        Test::Unbarred(barred) => barred.get(&node.spec.name).cloned(),
+    }
 }

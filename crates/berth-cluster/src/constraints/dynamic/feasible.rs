@@ -89,7 +89,11 @@ impl<'a> PlacementContext<'a> {
         for rule in self.index.barred(view) {
             let places = self.places(&PodQuery::Carrying(rule.clone()), &rule.topology_key);
             if !places.is_empty() {
-                tests.push(Test::NotIn(&rule.topology_key, places.into_keys().collect()));
+                tests.push(Test::NotIn(
+                    &rule.topology_key,
+                    places.into_keys().collect(),
+                    NodeFault::Excluded,
+                ));
             }
         }
     }
@@ -136,7 +140,7 @@ impl<'a> PlacementContext<'a> {
         }
         let places = places.into_iter().map(|places| places.into_keys().collect());
         let test = |(rule, places): (&'a berth_kube::pod::interpod::AffinityTerm, _)| {
-            Test::In(&rule.topology_key, places)
+            Test::In(&rule.topology_key, places, NodeFault::Affinity)
         };
         tests.extend(rules.iter().zip(places).map(test));
         Ok(())
@@ -147,7 +151,11 @@ impl<'a> PlacementContext<'a> {
             let places =
                 self.places(&PodQuery::Matching(vec![PodSelector::of(rule)]), &rule.topology_key);
             if !places.is_empty() {
-                tests.push(Test::NotIn(&rule.topology_key, places.into_keys().collect()));
+                tests.push(Test::NotIn(
+                    &rule.topology_key,
+                    places.into_keys().collect(),
+                    NodeFault::AntiAffinity,
+                ));
             }
         }
     }
@@ -183,7 +191,11 @@ impl<'a> PlacementContext<'a> {
                 }
             };
             let fits = counts.into_iter().filter(|(_, count)| count + more - least <= skew);
-            tests.push(Test::In(&spread.topology_key, fits.map(|(value, _)| value).collect()));
+            tests.push(Test::In(
+                &spread.topology_key,
+                fits.map(|(value, _)| value).collect(),
+                NodeFault::Spread,
+            ));
         }
     }
 

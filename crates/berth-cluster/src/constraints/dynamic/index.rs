@@ -111,6 +111,11 @@ impl Index {
         found.flat_map(|found| found.nodes.iter().map(|(node, count)| (node, *count)))
     }
 
+    /// Such pods, by their uids, and where they are.
+    pub fn members(&self, query: &PodQuery) -> impl Iterator<Item = (&String, &Name)> {
+        self.queries.get(query).into_iter().flat_map(|found| &found.members)
+    }
+
     /// From now on these are looked at, among all the pods there are.
     pub fn add<'a>(&mut self, query: PodQuery, all: impl Iterator<Item = PlacedPod<'a>>) {
         let mut found = Found::default();

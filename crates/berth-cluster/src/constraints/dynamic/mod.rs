@@ -21,7 +21,7 @@ mod volume_key;
 mod volumes;
 mod zones;
 
-pub use context::{PlacementContext, PodGroup};
+pub use context::{PlacementContext, PodGroup, label};
 pub use feasible::{FeasibleNodes, feasible_nodes};
 pub use gang_rules::{GangContext, GangRuleError, gang_rules};
 use index::Index;
@@ -77,6 +77,8 @@ pub struct ConstrainedJob {
     pub since: Option<Time>,
     /// It was tried without success since the last change.
     pub tried: bool,
+    /// The round in which it last had its turn.
+    pub round: u64,
     /// The locks that it was released with.
     pub locks: Locks,
     pub reported: Vec<Option<NodeAsk>>,
@@ -112,6 +114,8 @@ pub struct ConstrainedJobs {
     seen: (u64, u64, u64),
     /// The version of the placed pods' preferences at the last check.
     preferred_version: u64,
+    /// Each has one turn in a round before any has a second one.
+    round: u64,
 }
 
 impl ConstrainedJobs {
@@ -143,12 +147,34 @@ impl ConstrainedJobs {
         std::mem::replace(&mut self.preferred_version, now) != now
     }
 
-    /// Jobs that were released before this time and are not placed.
-    pub fn released(&self, before: Time) -> Vec<JobId> {
+    /// Jobs that were released, before this time if it is given, and are not placed.
+    pub fn released(&self, before: Option<Time>) -> Vec<JobId> {
+        let is_earlier = |since: Time| before.is_none_or(|before| since < before);
         let gone = self.waiting.iter();
-        let gone =
-            gone.filter(|(_, constrained)| constrained.since.is_some_and(|since| since < before));
+        let gone = gone.filter(|(_, constrained)| constrained.since.is_some_and(is_earlier));
         gone.map(|(job, _)| *job).collect()
+    }
+
+    /// A released job waits for its turn again.
+    pub fn take_back(&mut self, job: JobId) {
+        if let Some(constrained) = self.waiting.get_mut(&job) {
+            constrained.since = None;
+        }
+    }
+
+    /// The same for each of these released jobs that clashes with one before it.
+    pub fn take_back_clashing(&mut self, released: &[JobId]) {
+        let mut stays: Vec<JobId> = Vec::new();
+        for job in released {
+            let Some(locks) = self.waiting.get(job).map(|constrained| &constrained.locks) else {
+                continue;
+            };
+            if stays.iter().any(|other| self.waiting[other].locks.clashes(locks)) {
+                self.take_back(*job);
+            } else {
+                stays.push(*job);
+            }
+        }
     }
 
     pub fn constrain(&mut self, job: JobId, order: (i32, Time)) {
@@ -180,19 +206,34 @@ impl ConstrainedJobs {
             .any(|(_, constrained)| constrained.since.is_some() && constrained.locks.clashes(locks))
     }
 
-    /// The jobs that are held, in the order in which they are tried.
-    pub fn line(&self) -> Vec<JobId> {
+    /// The jobs that are held, in the order in which they are tried: those first that have not had
+    /// their turn in this round, so that none waits for ever for one that finds no place.
+    pub fn line(&mut self) -> Vec<JobId> {
+        let is_held = |constrained: &&ConstrainedJob| constrained.since.is_none();
+        if self.waiting.values().filter(is_held).all(|known| known.round > self.round) {
+            self.round += 1;
+        }
+        let round = self.round;
         let held = self
             .waiting
             .iter()
             .filter(|(_, constrained)| constrained.since.is_none() && !constrained.tried);
         let mut line: Vec<_> = held
             .map(|(job, constrained)| {
-                (std::cmp::Reverse(constrained.order.0), constrained.order.1, *job)
+                let had_turn = constrained.round > round;
+                (had_turn, std::cmp::Reverse(constrained.order.0), constrained.order.1, *job)
             })
             .collect();
         line.sort();
-        line.into_iter().map(|(_, _, job)| job).collect()
+        line.into_iter().map(|(_, _, _, job)| job).collect()
+    }
+
+    /// The job has its turn.
+    pub fn take_turn(&mut self, job: JobId) {
+        let round = self.round + 1;
+        if let Some(constrained) = self.waiting.get_mut(&job) {
+            constrained.round = round;
+        }
     }
 
     /// Whether anything has changed since this was last asked; then all jobs may try again.

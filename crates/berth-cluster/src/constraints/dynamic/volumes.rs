@@ -119,18 +119,18 @@ impl Volumes {
         node: &node_constraint::NodeView<'_>,
     ) -> Option<NodeFault> {
         let (claim, class) = match place {
-            Place::Of(volume) => return (!reaches(volume, node)).then_some(NodeFault::Place),
+            Place::Of(volume) => return (!reaches(volume, node)).then_some(NodeFault::VolumePlace),
             Place::Any(claim, class) => (*claim, *class),
         };
         let chosen = claim.metadata.annotation(SELECTED);
         if chosen.is_some_and(|chosen| chosen != node.name) {
-            return Some(NodeFault::Place);
+            return Some(NodeFault::VolumePlace);
         }
         if self.find(claim, node).is_some() {
             return None;
         }
         if !makes(class, node.labels) {
-            return Some(NodeFault::Place);
+            return Some(NodeFault::VolumePlace);
         }
         let asks = amount(&claim.spec.resources.requests);
         let is_enough = self.capacities.suffice(class, asks, node.labels);

@@ -42,7 +42,7 @@ impl ClusterState {
     /// Computes the nodes again of released gangs whose nodes were divided among their pods: other
     /// nodes may have room by now, and no event reports that.
     pub(super) fn divide_again(&mut self, turn: &mut Turn<'_>) {
-        let mut jobs = self.constrained_jobs.released(turn.at);
+        let mut jobs = self.constrained_jobs.released(Some(turn.at));
         jobs.retain(|job| {
             self.constrained_jobs.waiting.get(job).is_some_and(|constrained| constrained.is_divided)
         });

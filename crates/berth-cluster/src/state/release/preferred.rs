@@ -18,7 +18,7 @@ impl ClusterState {
                 self.constrained_jobs.constrain(job, self.queue_order(job));
             }
         }
-        let released = self.constrained_jobs.released(turn.at).into_iter();
+        let released = self.constrained_jobs.released(Some(turn.at)).into_iter();
         let jobs = released.filter(|job| self.is_preferred(*job)).collect();
         self.recheck(turn, jobs);
     }

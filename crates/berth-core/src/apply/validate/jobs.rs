@@ -2,6 +2,7 @@
 
 use crate::apply::validate::groups::{JobOrigin, group};
 use crate::apply::validate::limits::{MAX_SPAN, is_plausible_time};
+use crate::jobs::Standing;
 use crate::state::State;
 use berth_model::{GroupSpec, JobChange, JobId, JobSpec, LeaseId, Name, Rejected, Span};
 use std::collections::BTreeSet;
@@ -111,8 +112,9 @@ pub(super) fn changed(state: &State, job: JobId, change: &JobChange) -> Result<(
         JobChange::Nodes(nodes) => {
             let known = state.jobs.get(ix);
             let leaves = known.spec.groups.iter().flat_map(GroupSpec::leaves).count();
-            if known.open > 0 {
-                return Err(bad_job(job, "it runs: its nodes are chosen while it waits"));
+            // Members that a running gang takes in later have to be somewhere, too.
+            if known.open > 0 && known.standing != Standing::Running {
+                return Err(bad_job(job, "it is ending: its nodes are chosen while it waits"));
             }
             if job.element.is_some() || nodes.len() != leaves {
                 return Err(bad_job(job, "say for each group of tasks where it may lie"));

@@ -40,6 +40,10 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
         Event::ClaimFailed { claim, .. } => pools::claim_known(state, claim),
         Event::ReservationSet { reservation } => pools::reservation(state, reservation),
         Event::ReservationRemoved { name } => pools::reservation_known(state, name),
-        Event::ClassesSet { .. } | Event::Decided { .. } | Event::Tick | Event::BillDue => Ok(()),
+        Event::ClassesSet { .. }
+        | Event::DisruptionsSet { .. }
+        | Event::Decided { .. }
+        | Event::Tick
+        | Event::BillDue => Ok(()),
     }
 }

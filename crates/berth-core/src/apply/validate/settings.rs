@@ -16,6 +16,8 @@ pub(crate) fn policy(policy: &Policy) -> Result<(), Rejected> {
         ("restart_cost", policy.restart_cost),
         ("quantum", policy.quantum),
         ("idle_after", policy.idle_after),
+        ("pod_time_limit", policy.pod_time_limit),
+        ("service_pod_time_limit", policy.service_pod_time_limit),
     ];
     if let Some((name, _)) = spans.into_iter().find(|(_, span)| *span < Span::ZERO) {
         return Err(Rejected::BadPolicy { why: format!("{name} is negative") });
@@ -30,6 +32,9 @@ pub(crate) fn policy(policy: &Policy) -> Result<(), Rejected> {
         return Err(Rejected::BadPolicy {
             why: format!("{name} is over a hundred years; check its unit"),
         });
+    }
+    if !(Milli(0)..=Milli::ONE).contains(&policy.gpu_reserve) {
+        return Err(Rejected::BadPolicy { why: "gpu_reserve is a part: 0 to 1".to_owned() });
     }
     if policy.default_time_limit <= Span::ZERO || policy.half_life <= Span::ZERO {
         return Err(Rejected::BadPolicy {

@@ -7,6 +7,7 @@ use crate::ix::{JobIx, QueueIx};
 use crate::plan::claims::known::{ClaimCache, Head, held_until};
 use crate::plan::planner::Planner;
 use crate::queues::HopelessClaims;
+use crate::shape::leaf::Leaf;
 use berth_model::Span;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,10 +102,18 @@ impl Planner<'_> {
             }
             let Some(of_class) = &mut of_class else { return true };
             let given = held_by_priority.below(head.priority);
-            if of_class.across || given.is_none() && of_class.yielding.is_empty() {
+            // Jobs without GPUs hold CPU and memory, which are not counted here.
+            let others = |group: Option<&Leaf>| {
+                let runs =
+                    queue.running_priorities.keys().next().is_some_and(|of| *of < head.priority);
+                runs && group.is_none_or(|group| !group.countable(&state.cluster))
+            };
+            let group = state.shapes[head.shape.at()].single();
+            let nothing = given.is_none() && of_class.yielding.is_empty();
+            if of_class.across || nothing && !others(group) {
                 return of_class.across;
             }
-            let Some(group) = state.shapes[head.shape.at()].single() else { return true };
+            let Some(group) = group else { return true };
             if known.is_some_and(|hopeless_claims| {
                 hopeless_claims.hopeless.contains(&(head.shape, head.priority))
             }) && let Some(g) = group.whole()

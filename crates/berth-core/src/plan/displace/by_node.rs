@@ -15,23 +15,23 @@ use std::collections::BTreeMap;
 pub(crate) struct Claim<'a> {
     pub(super) job: JobIx,
     pub(super) right: Right,
-    requester: Requester,
-    leaf: &'a Leaf,
+    pub(super) requester: Requester,
+    pub(super) leaf: &'a Leaf,
 }
 
 impl Claim<'_> {
     /// Whether the class alone decides who gives: then no victim brings another out of reach.
-    fn owed_by_class(&self) -> bool {
+    pub(super) fn owed_by_class(&self) -> bool {
         matches!(self.right, Right::Class | Right::Across)
     }
 
     /// Whether all tasks go to one node.
-    fn on_one_node(&self) -> bool {
+    pub(super) fn on_one_node(&self) -> bool {
         matches!(self.leaf.together.required, Some(Level::Node | Level::Nvlink))
     }
 
     /// For how many tasks there has to be room on a node before it counts.
-    fn at_once(&self) -> u32 {
+    pub(super) fn at_once(&self) -> u32 {
         if self.on_one_node() { self.leaf.min } else { 1 }
     }
 }
@@ -52,8 +52,11 @@ const MAX_SEARCHED_NODES: u32 = 16;
 /// Victims on a node up to which every set of them is tried.
 const MAX_VICTIMS_PER_NODE: usize = 8;
 
+/// What room costs: the highest class that gives way, where classes decide, and the work lost.
+type Price = (i32, i128);
+
 /// Nodes with what room on them would cost.
-type Priced = Vec<(i128, NodeIx)>;
+type Priced = Vec<(Price, NodeIx)>;
 
 impl Planner<'_> {
     /// Where victims in their order free GPUs in the wrong places: goes node by node, those first
@@ -84,9 +87,11 @@ impl Planner<'_> {
             }
         }
         // Domains by what the cheapest nodes in them would cost.
-        let mut plans: Vec<(i128, NodeIx, Vec<NodeIx>)> = Vec::new();
+        let mut plans: Vec<(Price, NodeIx, Vec<NodeIx>)> = Vec::new();
         for nodes in by_domain.into_values() {
-            let cost = nodes.iter().take(leaf.min as usize).map(|(cost, _)| cost).sum();
+            let first = || nodes.iter().take(leaf.min as usize).map(|(price, _)| *price);
+            let highest = first().map(|(class, _)| class).max().unwrap_or(i32::MIN);
+            let cost = (highest, first().map(|(_, loss)| loss).sum());
             let nodes: Vec<NodeIx> = nodes.into_iter().map(|(_, node)| node).collect();
             plans.push((cost, nodes[0], nodes));
         }
@@ -213,13 +218,13 @@ impl Planner<'_> {
         Cleared::Nothing
     }
 
-    fn capacity_on(&self, claim: &Claim<'_>, node: NodeIx) -> u32 {
+    pub(super) fn capacity_on(&self, claim: &Claim<'_>, node: NodeIx) -> u32 {
         let target = self.state().cluster.node(node);
         target.capacity(&claim.leaf.need, &claim.requester, claim.leaf.min)
     }
 
     /// Whether the unit is still there to be taken.
-    fn is_available(&self, claim: &Claim<'_>, unit: &Unit, freed: &[Unit]) -> bool {
+    pub(super) fn is_available(&self, claim: &Claim<'_>, unit: &Unit, freed: &[Unit]) -> bool {
         !freed.contains(unit)
             && self.state().jobs.get(unit.job).live() > 0
             && (!unit.surplus || self.is_live(unit.job, unit.tasks[0]))
@@ -233,7 +238,7 @@ impl Planner<'_> {
         claim: &Claim<'_>,
         queues: &[QueueIx],
         g: i64,
-    ) -> Vec<(i128, usize, NodeIx)> {
+    ) -> Vec<(Price, usize, NodeIx)> {
         let mut node_victims = std::mem::take(&mut self.node_victims);
         node_victims.refresh(self.draft.state);
         let state = self.state();
@@ -246,7 +251,7 @@ impl Planner<'_> {
             [queue] => state.queues.get(*queue).on_nodes.keys().copied().collect(),
             _ => (0..state.cluster.nodes.len() as u32).map(NodeIx).collect(),
         };
-        let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
+        let mut costs: Vec<(Price, usize, NodeIx)> = Vec::new();
         for ix in nodes {
             let Some(free) = state.cluster.free_by_node[ix.at()] else { continue };
             let taken = state.cluster.held_by_queue[ix.at()].of(&from);
@@ -259,7 +264,7 @@ impl Planner<'_> {
                 continue;
             }
             let here = node_victims.on(ix, || self.victims_on(ix));
-            let (mut cost, mut count) = (0, 0);
+            let (mut highest, mut cost, mut count) = (i32::MIN, 0, 0);
             let gives = |queue: QueueIx| giving[queue.at()];
             for node_victim in here.iter().filter(|node_victim| from[node_victim.queue.at()]) {
                 if room >= g {
@@ -267,12 +272,15 @@ impl Planner<'_> {
                 }
                 if self.may_be_taken(claim, node_victim, gives) {
                     room += node_victim.here;
+                    if claim.owed_by_class() {
+                        highest = highest.max(node_victim.class());
+                    }
                     cost += node_victim.loss;
                     count += 1;
                 }
             }
             if room >= g {
-                costs.push((cost, count, ix));
+                costs.push(((highest, cost), count, ix));
             }
         }
         self.node_victims = node_victims;

@@ -19,6 +19,7 @@ impl Planner<'_> {
         let gives = |queue| self.gives(job, queue, right);
         unit.job != job
             && self.is_open(unit)
+            && !(self.spares_budgets && self.exceeds_budget(unit))
             && right.reaches(state, state.jobs.get(job), of, gives)
             && self.is_owed(job, unit, right)
     }

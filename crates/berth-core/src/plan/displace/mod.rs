@@ -2,8 +2,10 @@
 //! reach across. Victims are freed on the draft in their order until the claimant fits; then only
 //! those it really needs are stopped, and it is promised their places.
 
+mod budgets;
 mod by_gpu;
 mod by_node;
+mod by_room;
 mod eligible;
 pub(crate) mod gains;
 mod node_victims;
@@ -14,4 +16,5 @@ mod search;
 mod sources;
 mod surplus;
 pub(crate) mod take_places;
+mod victim_sets;
 mod victims;

@@ -24,7 +24,8 @@ impl Planner<'_> {
         units
     }
 
-    /// What could be taken on a node by some right or other, the least loss first.
+    /// What could be taken on a node by some right or other: the lowest class first, in it the least
+    /// loss.
     pub(super) fn victims_on(&self, ix: NodeIx) -> Vec<NodeVictim> {
         let state = self.state();
         let mut found: Vec<(JobId, NodeVictim)> = Vec::new();
@@ -40,7 +41,10 @@ impl Planner<'_> {
             if found.iter().any(|(_, node_victim)| node_victim.unit == unit) {
                 continue;
             }
+            let (cpu, memory) = self.cpu_and_memory_on(&unit, ix);
             let node_victim = NodeVictim {
+                cpu,
+                memory,
                 loss: if surplus { 0 } else { state.loss(task.job) },
                 here: self.held_on(&unit, ix),
                 queue: victim.queue,
@@ -51,9 +55,20 @@ impl Planner<'_> {
             found.push((victim.id, node_victim));
         }
         found.sort_by(|(a, one), (b, other)| {
-            (one.loss, a, &one.unit.tasks).cmp(&(other.loss, b, &other.unit.tasks))
+            let key = |victim: &NodeVictim| (victim.class(), victim.loss);
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| (a, &one.unit.tasks).cmp(&(b, &other.unit.tasks)))
         });
         found.into_iter().map(|(_, node_victim)| node_victim).collect()
+    }
+
+    fn cpu_and_memory_on(&self, unit: &Unit, node: NodeIx) -> (i64, i64) {
+        let leases = self.state().jobs.get(unit.job).leases();
+        let here = leases.filter(|(task, lease)| lease.node == node && unit.takes(*task));
+        here.fold((0, 0), |(cpu, memory), (_, lease)| {
+            (cpu + lease.charge.cpu, memory + lease.charge.memory)
+        })
     }
 
     pub(super) fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {

@@ -1,7 +1,7 @@
 //! Whether a job fits on what has been freed on the draft.
 
 use crate::cluster::domain::WHOLE;
-use crate::cluster::node::Requester;
+use crate::cluster::node::{Need, Requester};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::plan::bounds::bound;
 use crate::plan::fit::fit;
@@ -15,7 +15,35 @@ impl Planner<'_> {
     pub(crate) fn claimant(&self, job: JobIx) -> Requester {
         let mut requester = self.requester(job);
         requester.until = requester.until + self.state().policy.grace;
+        requester.claims = true;
         requester
+    }
+
+    /// Notes on each node what is short of what a job without GPUs leaves to free GPUs: it takes the
+    /// places of others without making that more.
+    pub(super) fn note_gpu_debts(&mut self, job: JobIx, requester: &Requester) {
+        let Some(need) = self.reserve_of(job) else { return };
+        for node in &mut self.draft.state.cluster.nodes {
+            if !node.gpus.is_empty() {
+                node.gpu_debt = node.gpu_debt(&need, requester);
+            }
+        }
+    }
+
+    /// From now on this claim leaves nothing to free GPUs. Returns whether it would have.
+    pub(super) fn forget_gpu_reserve(&mut self, job: JobIx) -> bool {
+        if self.reserve_of(job).is_none() {
+            return false;
+        }
+        let nodes = self.draft.state.cluster.nodes.iter_mut();
+        nodes.for_each(|node| node.gpu_debt = (i64::MAX, i64::MAX));
+        true
+    }
+
+    /// What a task of the job needs, if it leaves something to free GPUs.
+    fn reserve_of(&self, job: JobIx) -> Option<Need> {
+        let leaves = self.state().shape_of(job).leaves.iter();
+        leaves.map(|leaf| &leaf.need).find(|need| need.left_to_gpus > 0).cloned()
     }
 
     /// Finds places on GPUs that are being released and that no job has a promise of. A single task
@@ -132,7 +160,7 @@ impl Planner<'_> {
         };
         self.draft.roll_back(base);
         // Beyond some number the ones on the chosen nodes are as good as needed.
-        const MAX_PRUNED: usize = 64;
+        const MAX_PRUNED: usize = 256;
         let mut at = needed.len();
         while at > 0 && needed.len() <= MAX_PRUNED && needed.len() > 1 {
             at -= 1;

@@ -30,6 +30,7 @@ impl Planner<'_> {
         let queues = self.sources(job, right);
         let mark = self.draft.mark();
         let requester = self.claimant(job);
+        self.note_gpu_debts(job, &requester);
         if self.releasing_helps(job) {
             let spots = self.fits_releasing(job, requester);
             self.draft.roll_back(mark);
@@ -63,10 +64,20 @@ impl Planner<'_> {
                 yielding = all;
             }
         }
-        let Some((units, spots)) = found else {
+        let Some((mut units, mut spots)) = found else {
             self.wake_for_protected(job, &queues);
             return false;
         };
+        // Rather than stop anybody, it takes what is kept for free GPUs.
+        if !units.is_empty() && self.forget_gpu_reserve(job) {
+            if self.start_without_victims(job) {
+                return true;
+            }
+            self.draft.roll_back(mark);
+            let fewer = self.without_promises(job, right, &queues, requester, &mut yielding);
+            self.draft.roll_back(mark);
+            (units, spots) = fewer.unwrap_or((units, spots));
+        }
         for other in &yielding {
             self.draft.unpromise(*other);
         }
@@ -77,6 +88,15 @@ impl Planner<'_> {
             return false;
         }
         self.take_places(job, right, units, &spots, &yielding)
+    }
+
+    /// Starts the job on what is free, if it fits there.
+    fn start_without_victims(&mut self, job: JobIx) -> bool {
+        let requester = Requester { claims: true, ..self.requester(job) };
+        let Some(spots) = self.fits_claim(job, requester) else { return false };
+        self.start(job, &spots);
+        self.placed.push(job);
+        true
     }
 
     /// Whether the job fits once these reservations have given way: as it is, or with victims.

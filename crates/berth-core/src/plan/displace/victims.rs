@@ -5,13 +5,14 @@ use crate::cluster::node::Requester;
 use crate::fair_share::Ratio;
 use crate::ix::{JobIx, NodeIx, QueueIx};
 use crate::jobs::Standing;
+use crate::plan::displace::by_room::is_bound;
 use crate::plan::displace::gains::{Gains, in_blocks};
 use crate::plan::displace::right::Right;
 use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
 use crate::plan::units::{QueueVictims, Unit};
 use crate::shape::leaf::Leaf;
-use berth_model::{JobId, Time};
+use berth_model::{GpuAsk, JobId, Time};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -22,6 +23,47 @@ impl Planner<'_> {
     /// Like tasks of several GPUs are made room for node by node, everything else in the order of
     /// the victims.
     pub(super) fn find_victims(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        requester: Requester,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let blocks = shape.single().filter(|leaf| in_blocks(leaf));
+        let bound = shape.single().is_some_and(is_bound);
+        if blocks.is_some_and(|leaf| !self.room_in_all(leaf, queues)) && !bound {
+            return None;
+        }
+        let mark = self.draft.mark();
+        // The order between queues, and places for whole gangs of GPUs, are found below.
+        let by_class = matches!(right, Right::Class | Right::Across);
+        let single = shape.single().is_some_and(|leaf| leaf.min == 1);
+        let without_gpus = shape.single().is_some_and(|leaf| leaf.need.ask == GpuAsk::None);
+        let at_once = bound && (without_gpus || by_class && (single || blocks.is_none()));
+        if at_once && let Some(found) = self.by_room(job, right, queues, requester) {
+            return Some(found);
+        }
+        self.draft.roll_back(mark);
+        if !self.state().disruptions.is_empty() {
+            self.spares_budgets = true;
+            let found = self.find_in_order(job, right, queues, requester);
+            self.spares_budgets = false;
+            if found.is_some() {
+                return found;
+            }
+            self.draft.roll_back(mark);
+        }
+        let found = self.find_in_order(job, right, queues, requester);
+        if found.is_some() || !bound || at_once {
+            return found;
+        }
+        self.draft.roll_back(mark);
+        self.by_room(job, right, queues, requester)
+    }
+
+    /// Victims as their order, or the GPUs of each node, suggest.
+    fn find_in_order(
         &mut self,
         job: JobIx,
         right: Right,

@@ -7,4 +7,4 @@ mod random;
 mod start;
 mod stops;
 mod transactions;
-mod world;
+pub mod world;

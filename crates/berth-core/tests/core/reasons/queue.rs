@@ -84,6 +84,17 @@ jobs:
 }
 
 #[test]
+fn a_quota_that_is_kept_names_its_resource_and_no_more_than_there_is() {
+    world(
+        "nodes: [{name: a, count: 2, gpus: 8, model: H100-80GB, cpu: 8, memory: 512GiB}]
+queues: [{name: p, quota: {gpu: 8, cpu: 20}, lend: {cpu: 0}}, {name: q, quota: {gpu: 8, cpu: 8}}]
+jobs: [{name: j, queue: q, groups: [{gpus: 1, cpu: 4}]}]
+",
+    )
+    .waits("j", &["not-lent: 16 CPU cores are free, but kept for queue p, which does not lend that much of its quota"]);
+}
+
+#[test]
 fn a_job_that_may_not_be_stopped_needs_quota() {
     world(&format!(
         "{TWO}

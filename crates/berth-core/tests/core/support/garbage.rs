@@ -176,7 +176,9 @@ fn spoil(d: &mut Draw<'_>, group: &mut GroupSpec) {
 }
 
 fn change(d: &mut Draw<'_>) -> JobChange {
-    match d.below(6) {
+    match d.below(8) {
+        6 => JobChange::Turn(d.one_in(2)),
+        7 => JobChange::Budgets((0..d.below(3)).map(|at| name("b", at)).collect()),
         4 => JobChange::Nodes(vec![None; d.below(4)]),
         0 => JobChange::Priority(d.pick(&[i32::MIN, i32::MAX])),
         1 => JobChange::Queue(Name::new("nobody")),
@@ -260,6 +262,7 @@ fn policy(d: &mut Draw<'_>, bytes: &Raw) -> Policy {
         8 => policy.half_life = span(d),
         9 => policy.credit_cap = span(d),
         10 => policy.idle_after = span(d),
+        11 if d.one_in(2) => policy.gpu_reserve = Milli(number(d)),
         11 => policy.energy = Milli(number(d)),
         12 => policy.past_use = Milli(number(d)),
         13 => policy.reservations = count(d),
@@ -292,7 +295,7 @@ fn odd_rules(d: &mut Draw<'_>) -> Event {
 }
 
 fn machines(d: &mut Draw<'_>, bytes: &Raw, snapshot: &Snapshot) -> Event {
-    match d.below(6) {
+    match d.below(7) {
         0 => {
             let mut pool = world::pool(d.below(2), bytes);
             pool.min = count(d);
@@ -314,6 +317,10 @@ fn machines(d: &mut Draw<'_>, bytes: &Raw, snapshot: &Snapshot) -> Event {
         2 => Event::ClaimFailed { claim: Name::new("c"), retry_at: Time(number(d)) },
         3 => Event::PoolRemoved { pool: name("p", d.below(4)) },
         4 => Event::ReservationRemoved { name: Name::new("nothing") },
+        6 => Event::DisruptionsSet {
+            budget: name("b", d.below(3)),
+            allowed: d.maybe(2, &[0, 1, u32::MAX]),
+        },
         _ => Event::ReservationSet {
             reservation: Reservation {
                 name: Name::new("m0"),

@@ -20,6 +20,7 @@ fn flags_say_the_same_as_keys() {
         ("sweep", &["lr=1e-4, 3e-4", "seed=1"]),
         ("checkpoint", &["{path: c, every: 30m}"]),
         ("tags", &["a", "b"]),
+        ("pull_secrets", &["registry", "mirror.example"]),
         ("hold", &[]),
         ("stop_when", &["loss is nan", "acc (higher is better) not better for 2 evaluations"]),
         ("schedule", &["*/5 * * * *"]),
@@ -27,7 +28,7 @@ fn flags_say_the_same_as_keys() {
     ]);
     let text = "gpus: H100:8\nenv: {A: 1, B: x=y}\nsecrets: {HF_TOKEN: HF_TOKEN, KEY: team-key}\n\
         sweep: {lr: [1e-4, 3e-4], seed: [1]}\ncheckpoint: {path: c, every: 30m}\ntags: [a, b]\n\
-        hold: true\nstop_when: [loss is nan, acc not better for 2 evaluations max]\nschedule: '*/5 * * * *'\nrun: [python, train.py, --lr, $lr]\n";
+        pull_secrets: [registry, mirror.example]\nhold: true\nstop_when: [loss is nan, acc not better for 2 evaluations max]\nschedule: '*/5 * * * *'\nrun: [python, train.py, --lr, $lr]\n";
     assert_eq!(flags, file(text));
 }
 

@@ -166,6 +166,7 @@ fn what_would_be_wrong_to_ignore_is_refused_with_what_to_do() {
     for (text, says) in [
         ("name: a", "`run`: there is nothing to run"),
         (EXAMPLES[1], "`image`: there are no containers on this cluster; leave it out"),
+        ("pull_secrets: [a]\nrun: x", "`pull_secrets`: there are no containers on this cluster"),
         (EXAMPLES[3], "`model`: there is no model registry on this cluster"),
         ("priority: hgih\nrun: x", "did you mean `high`?"),
         (

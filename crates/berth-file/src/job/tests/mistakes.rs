@@ -82,6 +82,8 @@ fn a_value_that_makes_no_sense_is_shown_beside_what_was_expected() {
         ("env: {BERTH_JOB_ID: x}", "set by Berth itself"),
         ("env: [A=1]", "found a list, expected a map"),
         ("secrets: [team-hf]", "write {VARIABLE: team-hf}"),
+        ("pull_secrets: [Team_A]", "expected the name of a Secret"),
+        ("pull_secrets: [../a]", "expected the name of a Secret"),
         ("volumes: {home: home}", "a path that begins with /"),
         ("volumes: {/x/../etc: home}", "has no .."),
         ("data: {/d: dcv:c4}", "did you mean `dvc`?"),

@@ -8,7 +8,7 @@ mod selection;
 mod tolerations;
 
 pub use selection::{NodeSelection, Term};
-pub use tolerations::{Tolerated, Tolerations};
+pub use tolerations::{Tolerated, Tolerations, UNSCHEDULABLE};
 
 use crate::object::{Labels, Node, PodSpec, Taint};
 use crate::selector::UnsupportedConstraint;
@@ -19,12 +19,19 @@ pub struct NodeView<'a> {
     pub name: &'a str,
     pub labels: &'a Labels,
     pub taints: &'a [Taint],
+    /// It is cordoned.
+    pub unschedulable: bool,
 }
 
 impl<'a> From<&'a Node> for NodeView<'a> {
     fn from(node: &'a Node) -> NodeView<'a> {
         let Node { metadata, spec, .. } = node;
-        NodeView { name: &metadata.name, labels: &metadata.labels, taints: &spec.taints }
+        NodeView {
+            name: &metadata.name,
+            labels: &metadata.labels,
+            taints: &spec.taints,
+            unschedulable: spec.unschedulable,
+        }
     }
 }
 

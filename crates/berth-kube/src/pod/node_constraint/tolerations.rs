@@ -19,6 +19,9 @@ pub struct Tolerated {
     effect: Option<Text>,
 }
 
+/// What the control plane taints nodes with that are cordoned.
+pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
 impl Tolerations {
     pub fn of(spec: &PodSpec) -> Result<Tolerations, UnsupportedConstraint> {
         let written = spec.tolerations.iter();
@@ -31,7 +34,29 @@ impl Tolerations {
     /// Whether every taint that keeps pods away is tolerated. An effect that we do not know is
     /// taken for one that does.
     pub fn allows(&self, node: &NodeView) -> bool {
-        node.taints.iter().all(|taint| is_soft(taint) || self.tolerates(taint))
+        let is_closed = node.unschedulable && !self.tolerates_cordon();
+        !is_closed && node.taints.iter().all(|taint| is_soft(taint) || self.tolerates(taint))
+    }
+
+    /// The taints that keep such a pod away from the node, as `key=value:effect`.
+    pub fn untolerated(&self, node: &NodeView) -> Vec<String> {
+        let hard = node.taints.iter().filter(|taint| !is_soft(taint) && !self.tolerates(taint));
+        let word = |taint: &Taint| match taint.value.is_empty() {
+            true => format!("{}:{}", taint.key, taint.effect),
+            false => format!("{}={}:{}", taint.key, taint.value, taint.effect),
+        };
+        let mut all: Vec<String> = hard.map(word).collect();
+        // The control plane adds the taint a moment after the node was cordoned.
+        if all.is_empty() && node.unschedulable && !self.tolerates_cordon() {
+            all.push(format!("{UNSCHEDULABLE}:NoSchedule"));
+        }
+        all
+    }
+
+    /// Whether it may run on a node that is marked unschedulable, as pods of DaemonSets do.
+    pub fn tolerates_cordon(&self) -> bool {
+        let effect = "NoSchedule".into();
+        self.tolerates(&Taint { key: UNSCHEDULABLE.into(), effect, ..Taint::default() })
     }
 
     /// How many taints the pod would rather avoid.

@@ -234,6 +234,9 @@ spec:
     cluster.apply(&pod("another", 1, "", ""));
     until("another pod is bound", || node_of(&cluster, "another").is_some());
     assert_eq!(nodes_of(&cluster, "tune-node", 1), [None], "there are two nodes");
+    until("the one that is there says so", || {
+        why(&cluster, "tune-node-0").contains("1 of 2 pods of gang tune/node exist")
+    });
     cluster.apply(&pods("tune-node", 2, 1, &node, ""));
     until("the nodes are bound", || all_bound(&cluster, "tune-node", 2));
     let nodes = jobs(&berth, "tune/node");

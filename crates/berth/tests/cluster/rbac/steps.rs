@@ -108,6 +108,32 @@ const STEPS: &[Step] = &[
         is_made_up_for: false,
         ..STEP
     },
+    Step {
+        rights: &["patch events.events.k8s.io"],
+        // The second pod comes and goes, and what was told of one pod is told again.
+        act: |scene, _, name, _| {
+            let marks =
+                format!("  annotations: {{berth.dev/gang: {name}, berth.dev/gang-size: '3'}}");
+            let (first, second) = (format!("{name}-0"), format!("{name}-1"));
+            let says = |text: &str| until(text, || why(&scene.cluster, &first).contains(text));
+            scene.cluster.apply(&pod(&first, 1, &marks, ""));
+            says("1 of 3 pods");
+            scene.cluster.apply(&pod(&second, 1, &marks, ""));
+            says("2 of 3 pods");
+            scene.cluster.delete(&["pod", &second, "--force", "--grace-period=0"]);
+            says("1 of 3 pods");
+        },
+        is_done: |scene, _, name, _| {
+            let events = scene.cluster.get(&["events.events.k8s.io", "--all-namespaces"]);
+            let events = events["items"].as_array().cloned().unwrap_or_default();
+            let first = format!("{name}-0");
+            events.iter().any(|event| {
+                event["regarding"]["name"] == first.as_str() && event["series"]["count"] == 2
+            })
+        },
+        is_made_up_for: false,
+        ..STEP
+    },
     object("Queue {quota: {gpu: 1}}", &["patch queues.berth.dev/status"]),
     object("Budget {queue: default, limit: 100}", &["patch budgets.berth.dev/status"]),
     object("Job {team: default, gpus: 1, run: sleep 1}", &["patch jobs.berth.dev/status"]),

@@ -37,6 +37,7 @@ export const KEYS: readonly Key[] = [
   key("launch", "value"),
   key("ranks", "value"),
   key("image", "value"),
+  key("pull_secrets", "values", undefined, "pull-secret"),
   key("data", "pairs"),
   key("volumes", "pairs", undefined, "volume"),
   key("workdir", "value"),

@@ -43,7 +43,7 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
     let namespace = "berth-nlp".to_owned();
     let has_secret = !start.run.secrets.is_empty() || start.run.is_fetched();
     let secret = has_secret.then(|| "sealed".to_owned());
-    let container = job::Container { image: "i".to_owned(), namespace };
+    let container = job::Container { image: "i".to_owned(), namespace, pull_secrets: Vec::new() };
     let devices = (gpus > 0).then(|| ("nvidia.com/gpu".to_owned(), gpus));
     CreatePod {
         start,
@@ -59,6 +59,15 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
 fn variable(pod: &Value, name: &str) -> Value {
     let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
     env.iter().find(|one| one["name"] == name).cloned().unwrap_or_default()
+}
+
+#[test]
+fn an_image_is_pulled_with_the_secrets_that_the_job_names() {
+    let mut create = create("run: x", 1, 0);
+    let made = |create: &CreatePod| pod(create, &PodSettings::default(), None, "berth");
+    assert!(made(&create)["spec"]["imagePullSecrets"].is_null(), "those of the account count");
+    create.container.pull_secrets = vec!["registry".to_owned()];
+    assert_eq!(made(&create)["spec"]["imagePullSecrets"], serde_json::json!([{ "name": "registry" }]));
 }
 
 #[test]
