@@ -14,23 +14,27 @@ export function ReadOnly({
   const what = prompt ? "prompt" : "model";
   return (
     <Note>
-      This {what} belongs to team <bdi>{owner.team}</bdi> and is read-only here.{" "}
-      {inside ? (
-        <TextLink
-          to="/models/$model"
-          params={{ model: owner.name }}
-          search={{ team: owner.team, ...(version && { version }) }}
-        >
-          Open it in team {owner.team}
-        </TextLink>
-      ) : (
-        !prompt && (
-          <>
-            Its description, tags, aliases and versions are shared. Its files and its lineage stay
-            with team <bdi>{owner.team}</bdi>.
-          </>
-        )
-      )}
+      <div className="flex flex-wrap gap-x-1.5">
+        <span>
+          This {what} belongs to team <bdi>{owner.team}</bdi> and is read-only here.
+        </span>
+        {inside ? (
+          <TextLink
+            to="/models/$model"
+            params={{ model: owner.name }}
+            search={{ team: owner.team, ...(version && { version }) }}
+          >
+            Open it in team {owner.team}
+          </TextLink>
+        ) : (
+          !prompt && (
+            <span>
+              Its description, tags, aliases and versions are shared. Its files and its lineage stay
+              with team <bdi>{owner.team}</bdi>.
+            </span>
+          )
+        )}
+      </div>
     </Note>
   );
 }
