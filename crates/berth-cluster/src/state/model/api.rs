@@ -105,7 +105,7 @@ impl Api {
         let made = self.made;
         let name = match spec.maker {
             Maker::AtOnce => format!("p{slot}-{made}"),
-            Maker::Nobody | Maker::Afterwards => format!("p{slot}"),
+            Maker::NoController | Maker::Afterwards => format!("p{slot}"),
         };
         let uid = format!("p{slot}.{made}");
         let pod =
@@ -122,7 +122,7 @@ impl Api {
     pub fn replace(&mut self, slot: usize, was_there: bool) -> bool {
         let Some(spec) = self.world.pods.get(slot) else { return false };
         let may = match (spec.maker, self.last(slot)) {
-            (Maker::Nobody, _) => false,
+            (Maker::NoController, _) => false,
             (_, None) => was_there,
             (Maker::AtOnce, Some(last)) => last.leaves,
             (Maker::Afterwards, Some(_)) => false,
@@ -194,7 +194,7 @@ fn manifest(pod: &PodObject) -> Value {
         "labels": labels, "annotations": annotations,
         "creationTimestamp": "2026-01-01T00:00:00Z",
     });
-    if spec.maker != Maker::Nobody {
+    if spec.maker != Maker::NoController {
         meta["ownerReferences"] = json!([{
             "apiVersion": "apps/v1", "kind": "Any", "name": owner, "uid": owner,
             "controller": true,

@@ -82,7 +82,7 @@ fn plain(app: char) -> PodSpec {
         gpus: 1,
         port: None,
         rule: None,
-        maker: Maker::Nobody,
+        maker: Maker::NoController,
         gang: None,
         is_ranked: false,
     }

@@ -287,7 +287,7 @@ impl Run {
                     if let Some(why) = rules::repelled(&self.api, pod, node, &placed) {
                         return Err(format!("{} goes to n{node}, but {why}", pod.uid));
                     }
-                    // What it counted on may be gone meanwhile, and nodes that nobody has seen yet
+                    // What it counted on may be gone meanwhile, and nodes that Berth has not seen
                     // are empty places.
                     let is_known = !self.api.has_lost && self.api.node_changes.is_empty();
                     let why = rules::unmet(&self.api, pod, node, &placed);
@@ -397,7 +397,7 @@ impl Run {
             Some((gang, _)) => format!("job-{gang}"),
             None => format!("set-{}", pod.slot),
         };
-        let made = self.api.pods.values().filter(|pod| pod.spec.maker != Maker::Nobody);
+        let made = self.api.pods.values().filter(|pod| pod.spec.maker != Maker::NoController);
         let gone: BTreeSet<String> = made.map(owner).collect();
         let all: Vec<String> = self.api.pods.keys().cloned().collect();
         all.iter().for_each(|uid| self.api.delete(uid));

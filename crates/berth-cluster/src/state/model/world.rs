@@ -55,7 +55,7 @@ pub enum Rule {
 /// Who makes another pod when one goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
-    Nobody,
+    NoController,
     /// As soon as the pod is asked to end, under another name.
     AtOnce,
     /// When the pod is gone, under the same name.
@@ -101,7 +101,7 @@ pub enum Fate {
 /// trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Somebody makes this node, or this pod.
+    /// A user makes this node, or this pod.
     Node(usize),
     Pod(usize),
     /// A user deletes a pod, or a node.
@@ -149,7 +149,7 @@ pub fn world(dice: &mut Dice) -> World {
     let mut pods = Vec::new();
     for gang in 0..2 + dice.below(6) {
         let app = dice.of(&APPS);
-        let maker = dice.of(&[Maker::Nobody, Maker::AtOnce, Maker::Afterwards]);
+        let maker = dice.of(&[Maker::NoController, Maker::AtOnce, Maker::Afterwards]);
         let key = dice.of(&[Key::Host, Key::Host, Key::Zone]);
         if dice.one_in(4) {
             let size = 2 + dice.below(2);
