@@ -19,8 +19,8 @@ use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
     CheckAtStart, Condition, DataCache, DataOptions, Energy, FaultSource, GpuChecks, GpuHolders,
-    Host, KeepOutput, ServerAddress, Slices, Snapshots, Volumes, Workplace, check_keys, gather_figures,
-    hold_back, open_recording, shares,
+    Host, KeepOutput, ServerAddress, Slices, Snapshots, Volumes, Workplace, check_keys,
+    gather_figures, hold_back, open_recording, shares,
 };
 use berth_model::Name;
 use berth_node::{

@@ -9,8 +9,8 @@ use crate::view::GATE;
 use crate::view::ManagedPodView;
 use crate::view::PodConstraints;
 use crate::view::{
-    Asks, DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodResources, PodView,
-    ResourceUsage, SchedulingRequest, Unschedulable,
+    Asks, DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodResources,
+    PodView, ResourceUsage, SchedulingRequest, Unschedulable,
 };
 use berth_kube::gang::{self, GangAnnotations, GangKind, GroupKey, ParentGroup, PodContext};
 use berth_kube::hypernode;

@@ -1,7 +1,7 @@
 //! The state without a cluster: observations go in, and orders come out.
 
-mod reasons;
 mod budgets;
+mod reasons;
 mod restart;
 mod turns;
 mod week;

@@ -16,7 +16,7 @@ fn names(volumes: &Volumes) -> Vec<String> {
 /// Waits for the thread that deletes.
 fn until_purged(volumes: &Volumes, team: &str) {
     let removed = volumes.home.team_volumes().join(team).join(REMOVED);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(600);
     while removed.exists() {
         assert!(Instant::now() < deadline, "{} is still there", removed.display());
         std::thread::sleep(Duration::from_millis(5));

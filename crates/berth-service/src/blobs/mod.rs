@@ -8,8 +8,8 @@ mod quota;
 pub use gc::begin;
 pub use keep::{Begun, Target, begin as begin_upload};
 pub(crate) use keep::{drop_names, keep};
-pub(crate) use quota::{room_of, used};
 pub use quota::{list, set};
+pub(crate) use quota::{room_of, used};
 
 use crate::fault::{self, Fault};
 use berth_api::Code;

@@ -93,12 +93,7 @@ pub fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
 }
 
 /// Who waits, in order, as far as one may see them.
-fn line(
-    host: &dyn JobHost,
-    core: &mut Core,
-    caller: &Caller,
-    queue: &str,
-) -> Vec<wire::QueueLine> {
+fn line(host: &dyn JobHost, core: &mut Core, caller: &Caller, queue: &str) -> Vec<wire::QueueLine> {
     let waits = |job: &&LiveJob| job.row.team == queue && job.leases.is_empty();
     let seen = |job: &&LiveJob| caller.may(Permission::JobsRead, Some(queue), Some(&job.row.user));
     let jobs = core.jobs.values().filter(waits).filter(seen);

@@ -126,10 +126,7 @@ fn head(why: &Reasons, look: &Look) -> String {
         0 => format!("gang {}", plain(&why.name)),
         _ => format!("{} {}", look.job_text(&why.id.to_string()), plain(&why.name)),
     };
-    let mut parts = vec![
-        who,
-        format!("{state} {}", words::span(why.since_ms)),
-    ];
+    let mut parts = vec![who, format!("{state} {}", words::span(why.since_ms))];
     if let Some(position) = why.position {
         parts.push(format!("{} of {} in {}", words::ordinal(position), why.waiting, why.queue));
     }

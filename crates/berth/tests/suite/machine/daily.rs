@@ -284,7 +284,11 @@ fn a_name_that_two_live_jobs_have_stops_neither_and_a_plan_sees_the_budget_of_th
         (0..3).all(|element| server.job(&format!("{array}_{element}"))["state"] == "running")
     });
     let preview = people.get(kim, &format!("/v1/jobs/{array}/stop/preview")).json();
-    assert_eq!((&preview["job"], &preview["gpus_milli"]), (&json!(array), &json!(3000)), "{preview}");
+    assert_eq!(
+        (&preview["job"], &preview["gpus_milli"]),
+        (&json!(array), &json!(3000)),
+        "{preview}"
+    );
     assert!(server.run_ok(&["stop", &array, "--preview"]).contains("cost so far"));
 
     let file = "team: vision\ngpus: 1\ntime: 10h\nbudget: $0.01\nrun: x\n";

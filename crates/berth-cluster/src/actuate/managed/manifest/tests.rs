@@ -67,7 +67,10 @@ fn an_image_is_pulled_with_the_secrets_that_the_job_names() {
     let made = |create: &CreatePod| pod(create, &PodSettings::default(), None, "berth");
     assert!(made(&create)["spec"]["imagePullSecrets"].is_null(), "those of the account count");
     create.container.pull_secrets = vec!["registry".to_owned()];
-    assert_eq!(made(&create)["spec"]["imagePullSecrets"], serde_json::json!([{ "name": "registry" }]));
+    assert_eq!(
+        made(&create)["spec"]["imagePullSecrets"],
+        serde_json::json!([{ "name": "registry" }])
+    );
 }
 
 #[test]
