@@ -401,6 +401,8 @@ impl Run {
         let gone: BTreeSet<String> = made.map(owner).collect();
         let all: Vec<String> = self.api.pods.keys().cloned().collect();
         all.iter().for_each(|uid| self.api.delete(uid));
+        self.until_quiet()?;
+        // Their owners go last.
         let gone = gone.into_iter().collect();
         self.inbox.push(Observation::QueuedJobs { queued: Vec::new(), gone });
         self.until_quiet()?;
