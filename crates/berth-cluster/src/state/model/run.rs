@@ -178,7 +178,9 @@ impl Run {
             .flying
             .iter()
             .any(|one| bind_of(one).is_some_and(|other| other.pod.uid == bind.pod.uid));
-        let outcome = if fate == Fate::Infeasible && !has_twin && !is_orphan {
+        // What is refused is refused before the binding is sent, so not when it came through.
+        let is_bound = self.api.pods.get(&bind.pod.uid).is_some_and(|pod| pod.node.is_some());
+        let outcome = if fate == Fate::Infeasible && !has_twin && !is_orphan && !is_bound {
             self.api.has_lost = true;
             OrderOutcome::Infeasible(bind.lease, "refused".to_owned())
         } else {
@@ -401,6 +403,8 @@ impl Run {
         let gone: BTreeSet<String> = made.map(owner).collect();
         let all: Vec<String> = self.api.pods.keys().cloned().collect();
         all.iter().for_each(|uid| self.api.delete(uid));
+        self.until_quiet()?;
+        // Their owners go last.
         let gone = gone.into_iter().collect();
         self.inbox.push(Observation::QueuedJobs { queued: Vec::new(), gone });
         self.until_quiet()?;

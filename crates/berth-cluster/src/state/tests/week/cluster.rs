@@ -21,6 +21,7 @@ const STARTS_AFTER: Span = Span::secs(3);
 const GRACE: Span = Span::secs(30);
 /// How long pods tolerate that their node does not answer, as they are made by default.
 const TOLERATED_FOR: Span = Span::mins(5);
+const TOLERATED_BY_GANG: Span = Span::secs(10);
 /// The machine is gone by then, and its provider says so.
 const NODE_GONE_AFTER: Span = Span::mins(1);
 const SPOT_NOTICE: Span = Span::mins(2);
@@ -38,7 +39,8 @@ pub enum Due {
     Uncordon(String),
     /// It does not answer any more; minutes later its pods are deleted, and then it is.
     NodeLost(String),
-    /// What its pods tolerate is over.
+    /// What its pods tolerate is over: those of the gang say that they tolerate little.
+    GangOfLostNode(String),
     PodsOfLostNode(String),
     NodeGone(String),
     SpotLoss,
@@ -139,6 +141,8 @@ impl Cluster {
                         { "key": key, "effect": "NoExecute" },
                     ]);
                 });
+                let at_once = self.world.now + TOLERATED_BY_GANG;
+                self.schedule(at_once, Due::GangOfLostNode(name.clone()));
                 let ended = self.world.now + TOLERATED_FOR;
                 self.schedule(ended, Due::PodsOfLostNode(name.clone()));
                 let gone = ended + NODE_GONE_AFTER;
@@ -146,6 +150,11 @@ impl Cluster {
                 self.schedule(gone + NEW_NODE_AFTER, Due::NewNode(name));
             }
             // No kubelet is there that would let go of them.
+            Due::GangOfLostNode(name) => {
+                for uid in self.pods_of(&name, |pod| owner(pod) == "train") {
+                    self.mark_leaving(&uid);
+                }
+            }
             Due::PodsOfLostNode(name) => {
                 for uid in self.pods_of(&name, |pod| owner(pod) != "agent") {
                     self.mark_leaving(&uid);
@@ -259,12 +268,22 @@ impl Cluster {
                 self.schedule(self.world.now + STARTS_AFTER, Due::PodRuns(pod.uid));
             }
             ApiOrder::Evict { pod, why, .. } => {
+                if self.is_lost(&pod.uid) {
+                    return self.mark_leaving(&pod.uid);
+                }
                 let since = self.world.now - super::START;
                 self.killed.push(format!("{} after {since}: {why}", pod.name));
                 self.delete_pod(&pod.uid);
             }
             _ => {}
         }
+    }
+
+    /// Whether the node of a pod does not answer any more.
+    fn is_lost(&self, uid: &str) -> bool {
+        let node = self.pods.get(uid).and_then(|pod| pod["spec"]["nodeName"].as_str());
+        let node = node.and_then(|node| self.nodes.get(node));
+        node.is_some_and(|node| node["status"]["conditions"][0]["status"] != "True")
     }
 
     fn add_node(&mut self, name: &str, gpus: u32) {
@@ -369,6 +388,10 @@ impl Cluster {
     }
 
     fn mark_leaving(&mut self, uid: &str) {
+        let is_leaving = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
+        if self.pods.get(uid).is_none_or(is_leaving) {
+            return;
+        }
         let now = self.now().to_string();
         self.change_pod(uid, |pod| {
             pod["metadata"]["deletionTimestamp"] = now.into();
