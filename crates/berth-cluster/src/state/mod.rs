@@ -171,6 +171,7 @@ impl ClusterState {
 
     /// Takes in what was seen of nodes.
     pub fn observe_nodes(&mut self, turn: &mut Turn<'_>, seen: WatchUpdate<NodeView>) {
+        let failed = rejoin::failed_nodes(&seen);
         match seen {
             WatchUpdate::Snapshot(nodes) => {
                 let there: BTreeSet<Name> =
@@ -190,6 +191,7 @@ impl ClusterState {
             }
         }
         self.nodes.report(turn);
+        self.leave_failed_nodes(turn, &failed);
         self.reconsider(turn);
         self.release_waiting(turn);
     }

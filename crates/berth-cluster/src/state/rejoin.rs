@@ -1,10 +1,13 @@
 //! Gangs that have lost a member while the others run: the pod that comes in its place takes it at
 //! once, and the place is kept for it for a while.
 
-use super::{ClusterState, Stage, lease_of};
+use super::{ClusterState, Pod, Stage, Uid, lease_of};
+use crate::view::{NodeView, NodeViews, SchedulingRequest};
 use berth_engine::{Core, Turn};
-use berth_model::{JobId, Span, Time};
+use berth_kube::{Change, WatchUpdate};
+use berth_model::{JobId, Name, NodeState, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How long a place is kept for a pod that is not there yet. Controllers make one within seconds.
 const KEPT_FOR: Span = Span::secs(30);
@@ -29,6 +32,22 @@ impl Rejoining {
     }
 }
 
+/// The nodes that have failed, of those that were seen.
+pub(super) fn failed_nodes(seen: &WatchUpdate<NodeView>) -> BTreeSet<Name> {
+    let nodes: Vec<&NodeView> = match seen {
+        WatchUpdate::Snapshot(nodes) => nodes.iter().collect(),
+        WatchUpdate::Changes(changes) => {
+            let applied = changes.iter().filter_map(|change| match change {
+                Change::Applied(node) => Some(node),
+                Change::Deleted(_) => None,
+            });
+            applied.collect()
+        }
+    };
+    let failed = nodes.into_iter().filter(|node| node.spec.state == NodeState::Failed);
+    failed.map(|node| node.spec.name.clone()).collect()
+}
+
 impl ClusterState {
     /// Gives gangs that have lost members places for those that come after them.
     pub(super) fn rejoin_gangs(&mut self, turn: &mut Turn<'_>) {
@@ -48,6 +67,35 @@ impl ClusterState {
             // Rules of others count from now on where these are going to be.
             for uid in self.tasks_of(job) {
                 self.place(turn.core, &uid);
+            }
+        }
+    }
+
+    /// Whether a member of a gang is on its way out of a failed node. No kubelet is there to end it,
+    /// so it would have its place for minutes, while its controller has made another pod at once.
+    /// What it takes is counted on that node until it is gone, should the node come back.
+    pub(super) fn has_lost_its_place(&self, uid: &Uid) -> bool {
+        let Some(Pod { view, .. }) = self.pods.get(uid).filter(|pod| pod.view.is_leaving) else {
+            return false;
+        };
+        let is_alone = |request: &Arc<SchedulingRequest>| request.alone;
+        let node = view.node.as_ref().and_then(|node| self.nodes.view(node));
+        node.is_some_and(|node| node.spec.state == NodeState::Failed)
+            && !self.pods[uid].request().is_none_or(is_alone)
+    }
+
+    /// Nodes have failed: members of gangs that were on their way out there already have lost their
+    /// places.
+    pub(super) fn leave_failed_nodes(&mut self, turn: &mut Turn<'_>, failed: &BTreeSet<Name>) {
+        if failed.is_empty() {
+            return;
+        }
+        let is_there = |pod: &Pod| pod.view.node.as_ref().is_some_and(|node| failed.contains(node));
+        let there = self.pods.iter().filter(|(_, pod)| pod.task.is_some() && is_there(pod));
+        let there: Vec<Uid> = there.map(|(uid, _)| uid.clone()).collect();
+        for uid in there {
+            if self.has_lost_its_place(&uid) {
+                self.observe_task(turn, &uid);
             }
         }
     }

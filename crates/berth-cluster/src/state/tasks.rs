@@ -73,6 +73,9 @@ impl ClusterState {
                 self.leave(turn, uid, "its pod is over");
             }
             (Phase::Evicted, _) => self.leave(turn, uid, "its pod was evicted"),
+            (_, Some(_)) if self.has_lost_its_place(uid) => {
+                self.leave(turn, uid, "its pod is on its way out of a node that has failed");
+            }
             (_, Some(bound)) if *bound == node => {
                 turn.observe(Observed::Started { lease, at: turn.at });
                 self.began(turn, job);

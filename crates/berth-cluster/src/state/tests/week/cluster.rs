@@ -130,7 +130,7 @@ impl Cluster {
                 self.delete_pods_of(&name, |pod| owner(pod) != "agent");
             }
             Due::Uncordon(name) => {
-                self.change_node(&name, |node| node["spec"]["unschedulable"] = Value::Null);
+                self.change_node(&name, |node| node["spec"]["unschedulable"] = false.into());
             }
             Due::NodeLost(name) => {
                 self.change_node(&name, |node| {
