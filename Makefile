@@ -34,7 +34,7 @@ check: components postgres faketime promtool ## What daily work needs: format, l
 # to be part of each change.
 .PHONY: test-long
 test-long: toolchain postgres kube-tools mlflow-large-tools ## The long tests: faults injected, rights revoked, buckets, trainings, the API fuzzed
-	$(CARGO) test --workspace --locked --lib -- --ignored state::model::
+	$(CARGO) test --workspace --locked --lib -- --ignored state::tests::model::
 	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
 	$(CARGO) test --workspace --locked --test suite -- --ignored bucket:: training:: import_long::
 	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)

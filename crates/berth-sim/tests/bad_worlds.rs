@@ -52,7 +52,7 @@ fn an_unknown_key_comes_with_a_suggestion() {
         ),
         (
             "events:\n  - {at: 5m, sumbit: {}}",
-            "line 2, column 14: found the event `sumbit`, expected submit, cancel, change, hold, release, finish, fail, checkpoint, node, gpu, spot_notice, claim_ready, claim_failed, set, reserve, remove or tick; did you mean `submit`?",
+            "line 2, column 14: found the event `sumbit`, expected submit, cancel, change, hold, release, finish, fail, checkpoint, node, gpu, data, spot_notice, claim_ready, claim_failed, set, reserve, remove or tick; did you mean `submit`?",
         ),
         (
             "reservations: [{name: x, colour: red}]",

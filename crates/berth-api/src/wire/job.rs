@@ -94,11 +94,13 @@ pub struct JobList {
 /// Pods that are to begin together and do not all exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IncompleteGang {
+    /// Its Kubernetes namespace.
     pub namespace: String,
     pub name: String,
     pub queue: String,
     /// How many of its pods exist.
     pub pods: u32,
+    /// How many have to exist before it starts.
     pub needed: u32,
     pub since: At,
     pub reason: String,

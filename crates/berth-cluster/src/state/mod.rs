@@ -135,6 +135,13 @@ pub(super) struct Gang {
     owner: Option<Uid>,
 }
 
+impl Gang {
+    /// Whether nothing is known of it any more.
+    fn is_empty(&self) -> bool {
+        self.job.is_none() && self.waiting.is_empty() && self.done.is_empty()
+    }
+}
+
 impl ClusterState {
     pub fn new(queue: Name, claims: Claims, queue_ownership: QueueOwnership) -> ClusterState {
         ClusterState {
@@ -374,7 +381,5 @@ impl Pod {
     }
 }
 
-#[cfg(test)]
-mod model;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! which continues the job with its number, its age and its cost.
 
 use super::orders::UNSCHEDULABLE;
-use super::{ClusterState, Pod, Stage, Tasks, Uid};
+use super::{ClusterState, Gang, Pod, Stage, Tasks, Uid};
 use crate::view::NodeViews;
 use crate::view::{GangKey, PodResources, PodView, SchedulingRequest};
 use berth_engine::{Core, MadeBy, Turn};
@@ -282,10 +282,7 @@ impl ClusterState {
             turn.apply_observed(Event::JobCancelled { job });
         }
         self.assemble_gang(turn, &gang);
-        let is_empty = |gang: &crate::state::Gang| {
-            gang.job.is_none() && gang.waiting.is_empty() && gang.done.is_empty()
-        };
-        if self.gangs.get(&gang).is_some_and(is_empty)
+        if self.gangs.get(&gang).is_some_and(Gang::is_empty)
             && let Some(gang) = self.gangs.remove(&gang)
             && let Some(owner) = gang.owner
         {

@@ -4,7 +4,7 @@
 use super::gang_annotations::{REFUSALS_BEFORE_EVENT, Refusal};
 use super::orders::{ApiOrder, OpenGate};
 use super::submission as gang;
-use super::{ClusterState, Stage, Tasks, Uid};
+use super::{ClusterState, Gang, Stage, Tasks, Uid};
 use crate::constraints::predicates::PredicateRefs;
 use crate::view::ObjectEvent;
 use crate::view::{
@@ -226,6 +226,12 @@ impl ClusterState {
             }
         }
         self.withdraw(turn, &key);
+        // No pod comes any more that would clean up after it.
+        if self.gangs.get(&key).is_some_and(Gang::is_empty) {
+            self.gangs.remove(&key);
+            self.refused.remove(&key);
+            self.incomplete.remove(&key);
+        }
     }
 
     /// Tries again the jobs that the core refused.

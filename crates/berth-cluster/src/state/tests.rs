@@ -1,6 +1,7 @@
 //! The state without a cluster: observations go in, and orders come out.
 
 mod budgets;
+mod model;
 mod reasons;
 mod restart;
 mod turns;

@@ -160,7 +160,8 @@ fn a_pod_reports_attach_limits_where_the_nodes_it_may_be_on_are_full() {
     let why = world.feasible_nodes(&[&bound_to_a]).unwrap_err().to_string();
     assert_eq!(
         why,
-        "no node will do for its volumes now: 1 cannot attach that many more volumes of d"
+        "no node will do for it now: 1 without what its node selector or affinity asks for \
+         (topology.kubernetes.io/zone=a), 1 cannot attach that many more volumes of d"
     );
     world.volumes.apply(StorageUpdate::Nodes(KindUpdate::Changes(vec![Change::Deleted(read(
         csi_node("a", 0),

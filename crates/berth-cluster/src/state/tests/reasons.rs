@@ -342,7 +342,7 @@ fn gpus_and_cores_that_pods_of_other_schedulers_have_are_told_as_theirs() {
     world.put([large]);
     let job = world.job_of("large");
     let told = world.told(job);
-    assert!(matches!(told[0], Reason::TooLarge { .. }), "that the node never has: {told:?}");
+    assert!(matches!(told[0], Reason::TooLargeForDomain { .. }), "no node has that: {told:?}");
 }
 
 #[test]

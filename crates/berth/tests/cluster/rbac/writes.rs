@@ -32,16 +32,23 @@ fn a_pod_costs_one_write_which_binds_it() {
     });
 
     let mut bindings: BTreeMap<String, u32> = BTreeMap::new();
+    let mut events: BTreeMap<String, u32> = BTreeMap::new();
     let mut others = Vec::new();
     for (right, name) in scene.writes() {
         match &*right {
             "create pods/binding" => *bindings.entry(name).or_default() += 1,
+            "create events.events.k8s.io" => {
+                let about = name.rsplit_once('.').map_or(&*name, |(pod, _)| pod);
+                *events.entry(about.to_owned()).or_default() += 1;
+            }
             right if is_of_its_own(right) => {}
             _ => others.push((right, name)),
         }
     }
     assert_eq!(bindings.len(), count, "{bindings:?}");
     assert!(bindings.values().all(|times| *times == 1), "{bindings:?}");
+    // That it is scheduled, and why it was not where that took a while.
+    assert!(events.values().all(|times| *times <= 2), "{events:?}");
     assert!(others.len() <= OTHERS, "{others:?}");
     let bound = figure(&berth, "berth_bindings_total{outcome=\"bound\"}");
     assert!((bound - count as f64).abs() < 0.5, "{bound} of {count}");
