@@ -167,9 +167,15 @@ impl ClusterState {
                 None => missing.push(task),
             }
         }
+        let owner = refs.iter().find_map(|pod| self.pods.get(&pod.uid)?.view.owner.clone());
+        let owner = owner.map(|owner| owner.to_string());
+        if let Some(owner) = &owner {
+            self.owners.insert(owner.clone(), gang.clone());
+        }
         let known = self.gangs.entry(gang.clone()).or_default();
         known.job = Some(job);
         known.has_begun = true;
+        known.owner = owner;
         for uid in tasks.pods.iter().flatten() {
             known.waiting.remove(uid);
         }
