@@ -9,7 +9,6 @@ use crate::plan::fit::pack::gpu_states;
 use crate::plan::fit::search::{Rank, Search};
 use crate::shape::leaf::Leaf;
 use berth_model::{GpuAsk, Slice};
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 impl<'d, 's> Search<'d, 's> {
@@ -28,7 +27,7 @@ impl<'d, 's> Search<'d, 's> {
             let cluster = &state.cluster;
             let mut best: Option<((i128, i64, Rank), Vec<Slice>)> = None;
             // Nodes that look the same score the same.
-            let mut known: BTreeSet<(ClassIx, Vec<i64>, i64, i64, Reverse<i64>)> = BTreeSet::new();
+            let mut known = BTreeSet::new();
             for ix in &cluster.domains[domain.at()].nodes {
                 let node = cluster.node(*ix);
                 if !tier.contains(&node.class) || !leaf.suits(node) || !near.admits(state, *ix) {
