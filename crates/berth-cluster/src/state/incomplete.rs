@@ -21,7 +21,10 @@ pub(super) struct Incomplete {
 impl ClusterState {
     /// A gang misses pods, from that time on if it did not before; or it has none that wait.
     pub(super) fn note_incomplete(&mut self, key: &GangKey, at: Option<Time>) {
-        let Some(at) = at else { return drop(self.incomplete.remove(key)) };
+        let Some(at) = at else {
+            self.incomplete.remove(key);
+            return;
+        };
         let new = || Incomplete { since: at, is_told: false };
         self.incomplete.entry(key.clone()).or_insert_with(new).is_told = false;
     }

@@ -104,7 +104,7 @@ pub trait Entity: Sized {
     fn id(&self) -> &str;
     fn tags(&self) -> &Pairs;
     /// What the target should have: the entity of the source, with the target's ids.
-    fn as_at_target(self, copy: &Copy<'_>, experiment: &Experiment) -> Self;
+    fn into_target_terms(self, copy: &Copy<'_>, experiment: &Experiment) -> Self;
     fn sum<'a>(&'a self, copy: &'a Copy<'_>, at: &'a dyn Source, id: String) -> Fut<'a, Summed>;
     fn add(side: &mut Side, summed: &Summed);
     /// Its name in the report.
@@ -121,7 +121,7 @@ impl Copy<'_> {
         let mut expected = BTreeMap::new();
         let mut pages = T::pages(self.source, &pair.from);
         while let Some(page) = pages.next().await {
-            let page = page?.into_iter().map(|one| one.as_at_target(self, &pair.from));
+            let page = page?.into_iter().map(|one| one.into_target_terms(self, &pair.from));
             let page: Vec<T> = page.collect();
             let known = page.iter().map(|one| (one, one.id().to_owned())).collect();
             for summed in self.sums(self.source, known).await? {

@@ -23,7 +23,7 @@ impl Entity for LoggedModel {
         &self.tags
     }
 
-    fn as_at_target(mut self, copy: &Copy<'_>, _: &Experiment) -> LoggedModel {
+    fn into_target_terms(mut self, copy: &Copy<'_>, _: &Experiment) -> LoggedModel {
         let map = copy.map.borrow();
         self.run = self.run.and_then(|run| map.run(&run).map(str::to_owned));
         // The copy has already reported metrics of missing runs as problems.

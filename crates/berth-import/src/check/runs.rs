@@ -28,7 +28,7 @@ impl Entity for Run {
         &self.tags
     }
 
-    fn as_at_target(mut self, copy: &Copy<'_>, experiment: &Experiment) -> Run {
+    fn into_target_terms(mut self, copy: &Copy<'_>, experiment: &Experiment) -> Run {
         let map = copy.map.borrow();
         let model = |id: &String| map.model(id).map(str::to_owned);
         self.reads = self.reads.iter().filter_map(model).collect();

@@ -189,6 +189,7 @@ impl Workplace {
 
     /// Whether a job could have its paths, asked before it is accepted. The folder it starts in has
     /// to be there, unless a job that it comes after may still make it.
+    #[expect(clippy::result_large_err, reason = "it is asked once for each submission")]
     pub fn check(
         &self,
         user: &str,

@@ -302,7 +302,7 @@ impl Run {
             }
             10 => self.may(Event::NodeRemoved { node: node.name }),
             11 => {
-                let kept = world::DATA.iter().filter(|_| d.one_in(2)).map(|name| Name::new(*name));
+                let kept = world::DATA.iter().filter(|_| d.one_in(2)).map(|name| Name::new(name));
                 let data = kept.zip([Bytes(7 << 30), Bytes(1 << 40), Bytes(0)]).collect();
                 self.may(Event::DataKept { node: node.name, data });
             }

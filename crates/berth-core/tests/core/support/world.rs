@@ -487,6 +487,6 @@ pub fn job(id: u64, bytes: &Raw, leaves: &[Name], now: Time) -> JobSpec {
     spec.singleton = d.one_in(10);
     spec.begin = d.maybe(10, &[now + Span::mins(5), now + Span::hours(1)]);
     spec.hold = d.one_in(14);
-    spec.data = DATA.iter().filter(|_| d.one_in(4)).map(|name| Name::new(*name)).collect();
+    spec.data = DATA.iter().filter(|_| d.one_in(4)).map(|name| Name::new(name)).collect();
     spec
 }
