@@ -9,7 +9,6 @@ use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
 use crate::shape::leaf::Leaf;
 use berth_model::{NodeState, Share, Slice, Span, Time};
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// A place for one task: when it is there, on which node, the how-manieth of that node.
@@ -27,12 +26,12 @@ impl Planner<'_> {
         if (at - self.now()).is_unlimited() {
             return None;
         }
-        Some((at, self.on_latest_gpus(job, at, spots)))
+        Some((at, self.on_busy_gpus(job, at, spots)))
     }
 
-    /// The same places on the GPUs of each node that come free last: those that are free until then
-    /// are left to others.
-    fn on_latest_gpus(&self, job: JobIx, at: Time, mut spots: Vec<Spot>) -> Vec<Spot> {
+    /// The same places on the GPUs of each node that are not free yet, as far as those suffice: the
+    /// ones that are free until then are left to others.
+    fn on_busy_gpus(&self, job: JobIx, at: Time, mut spots: Vec<Spot>) -> Vec<Spot> {
         let state = self.state();
         let requester = self.requester(job);
         let mut by_node: BTreeMap<NodeIx, Vec<usize>> = BTreeMap::new();
@@ -54,7 +53,7 @@ impl Planner<'_> {
             }
             let mut gpus = self.gpu_times(state.cluster.node(ix), leaf, &requester);
             gpus.retain(|(free, _)| *free <= at);
-            gpus.sort_unstable_by_key(|(free, gpu)| (Reverse(*free), *gpu));
+            gpus.sort_unstable_by_key(|(free, gpu)| (*free <= self.now(), *gpu));
             let asked: usize = here.iter().map(|n| spots[*n].slices.len()).sum();
             if gpus.len() < asked {
                 continue;
