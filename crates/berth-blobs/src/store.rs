@@ -154,7 +154,7 @@ impl Blobs {
         }
     }
 
-    /// Streams what has a name in the bucket; nothing where there is none.
+    /// Streams the object of this name in the bucket; `None` if the bucket has no such object.
     pub async fn read_named(&self, name: &str) -> Result<Option<Content>> {
         match &self.0.place {
             Place::Folder(_) => Ok(None),

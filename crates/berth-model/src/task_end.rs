@@ -172,7 +172,7 @@ impl TaskEnd {
         }
     }
 
-    /// What the core is told. A task that asks to be run again was not stopped by us, but it
+    /// What Berth reports to the core. A task that asks to be run again was not stopped by us, but it
     /// goes back to waiting in the same way.
     pub fn outcome(&self) -> LeaseOutcome {
         match self {

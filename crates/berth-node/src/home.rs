@@ -15,7 +15,7 @@
 //!   supervisor.log     what the supervisor has to complain about
 //!   logs/              what the task wrote
 //!   job/               the task's own folder, the only one here that it can write to
-//!   notices/           what the task is told: a copy of the request to stop
+//!   notices/           what the task may read: a copy of the request to stop
 //! ```
 //!
 //! A task in a sandbox sees the last two and nothing else of it, so what it reports of itself is

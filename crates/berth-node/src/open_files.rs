@@ -14,7 +14,7 @@ pub struct OpenFiles {
     pub now: u64,
 }
 
-/// What helpers are told the limit by.
+/// The variable that tells helpers the limit.
 const WORD: &str = "files=";
 
 impl OpenFiles {

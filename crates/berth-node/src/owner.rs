@@ -27,7 +27,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets the owner into all folders. What cannot be opened is told by the removal.
+/// Lets the owner into all folders. The removal reports what cannot be opened.
 fn open_up(path: &Path) {
     let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {

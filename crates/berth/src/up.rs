@@ -174,7 +174,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Runs the server until it is told to stop. Jobs go on without it.
+/// Runs the server until a signal stops it. Jobs go on without it.
 pub fn run(up: &Up) -> Result<()> {
     let gpus = up.gpus.as_deref().map(str::parse::<Declared>).transpose();
     let gpus = gpus.map_err(|error| Failure::usage(format!("--gpus: {error}")))?;

@@ -48,7 +48,7 @@ struct Round<'a> {
     every: Duration,
 }
 
-/// What was told in one round.
+/// The figures of one round.
 type Told = Vec<(Exporter, Reading)>;
 
 impl Round<'_> {
@@ -87,7 +87,7 @@ impl Round<'_> {
         told
     }
 
-    /// Puts what was told in the book.
+    /// Enters the figures in the book.
     fn keep(&self, at: Time, told: &Told) {
         let book = self.cluster.book();
         let leases = self.leases(told);

@@ -25,7 +25,7 @@ pub struct PodName {
     pub name: String,
 }
 
-/// What was told of one node.
+/// The figures of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     pub gpus: BTreeMap<u32, Gpu>,

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 const PATH: &str = "/apis/policy/v1/poddisruptionbudgets";
 
-/// What comes of them. Nothing waits for the first: without them all pods may give way.
+/// The changes of budgets. Scheduling does not wait for the first list: until then no budget holds.
 pub fn follow(api: &Api, tasks: &mut Tasks) -> mpsc::Receiver<WatchUpdate<PodDisruptionBudget>> {
     let (to, seen) = mpsc::channel(WATCH_BUFFER);
     let following = watch_objects(api.clone(), PATH.to_owned(), String::new(), to);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
     known: BTreeMap<Name, Budget>,
-    /// Until they have been listed, what the core was told before a restart holds.
+    /// Until the first list, the budgets from before the restart hold.
     is_listed: bool,
 }
 

@@ -29,7 +29,7 @@ impl ClusterState {
         self.incomplete.entry(key.clone()).or_insert_with(new).is_told = false;
     }
 
-    /// A pod of a gang is gone, or does not say what it is to say: all of them are told again.
+    /// A pod of a gang is gone or lacks its reason: Berth writes the reason on all of them again.
     pub(super) fn tell_incomplete(&mut self, key: &GangKey) {
         if let Some(incomplete) = self.incomplete.get_mut(key) {
             incomplete.is_told = false;

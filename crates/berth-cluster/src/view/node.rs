@@ -27,7 +27,7 @@ pub enum Asks {
 }
 
 impl Asks {
-    /// Of several that a node does not meet, the one with the smallest is told.
+    /// If a node misses several rules, the reason names the one of the smallest rank.
     pub const fn rank(&self) -> u8 {
         match self {
             Asks::Tolerations(_) => 0,

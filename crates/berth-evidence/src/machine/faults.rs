@@ -166,7 +166,7 @@ pub fn outages(args: &Asked, berth: &Path) -> Result<Section> {
     Ok(Section { title: "A database that is stopped and started".into(), text, rows })
 }
 
-/// What somebody is told who does not try again.
+/// The answer that a client without retries gets.
 fn refuses_clearly(runtime: &Runtime, server: &Server) -> bool {
     let client = server.client_with(Duration::ZERO);
     let answer = runtime.block_on(client.jobs(&Default::default()));

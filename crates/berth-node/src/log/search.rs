@@ -34,7 +34,7 @@ pub struct Hit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
     pub hits: Vec<Hit>,
-    /// After the last hit that is told, or where the look stopped if it told all it found.
+    /// After the last hit in the answer, or where the search stopped if the answer has all hits.
     pub next: Place,
     /// Lines found up to where the look stopped, those before it included.
     pub found: u64,

@@ -69,7 +69,7 @@ struct Daemon {
     /// What is left of those before it.
     #[serde(default)]
     orphans: BTreeSet<Process>,
-    /// Its end was told.
+    /// Berth has reported its end.
     is_over: bool,
 }
 

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Args, Debug)]
 pub struct JobArgs {
     /// A template to start from
-    // A list, so that a command without its `--` is told what is missing at its first word.
+    // A list, so that the error for a command without `--` points at its first word.
     #[arg(value_name = "@TEMPLATE", value_parser = template, add = complete::at_templates())]
     templates: Vec<String>,
     /// A job file (YAML or JSON); `-` reads standard input

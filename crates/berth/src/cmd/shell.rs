@@ -117,7 +117,7 @@ fn resizes() -> Result<Signal> {
         .map_err(|error| Failure::io("watching the size of the terminal", &error))
 }
 
-/// Rows and columns; what terminals once had, where there is none.
+/// Rows and columns; 24 by 80 without a terminal.
 fn size() -> (u16, u16) {
     match tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row, size.ws_col),

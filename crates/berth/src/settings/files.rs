@@ -95,7 +95,7 @@ pub fn refuse_readable_by_others(path: &Path) -> Result<()> {
     .next(format!("Close it with `chmod 600 {path}`, and revoke the token if others may have it.")))
 }
 
-/// The text of a file, or nothing where there is none, or none that one may see.
+/// The text of a file; `None` if the file does not exist or the user may not see it.
 fn text(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -186,7 +186,7 @@ impl Settings {
         Ok(Client::new(options)?)
     }
 
-    /// Key, value and source of each, for people. The token is told from none, and no more.
+    /// Key, value and source of each, for people. Of the token, it shows only whether one is set.
     pub fn explain(&self) -> Vec<(&'static str, String, String)> {
         let source = |setting: &Setting<String>| setting.source.to_string();
         let text = |key, setting: &Option<Setting<String>>| match setting {
