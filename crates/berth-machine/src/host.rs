@@ -63,8 +63,7 @@ impl JobHost for Host {
             return Err(refused);
         }
         let is_made_later = !request.after.is_empty();
-        let checked = self.workplace.check(&request.user, team, run, is_made_later);
-        checked.map_err(|(key, why)| Refused { key, message: why.to_string() })
+        self.workplace.check(&request.user, team, run, is_made_later)
     }
 
     fn must_have_room(&self) -> Result<(), Fault> {

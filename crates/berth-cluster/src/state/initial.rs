@@ -12,6 +12,7 @@ use berth_model::{Event, JobChange, JobId, Name};
 use std::collections::BTreeMap;
 
 /// What there was when the server started.
+#[derive(Default)]
 pub struct InitialObjects {
     pub queues: ExternalQueues,
     pub events: Vec<ObjectEvent>,

@@ -12,6 +12,7 @@ mod volumes;
 use crate::slices::Provided;
 use crate::volumes::Volumes;
 use berth_engine::LeaseStart;
+use berth_file::job::Refused;
 use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
 use berth_node::{
@@ -189,14 +190,13 @@ impl Workplace {
 
     /// Whether a job could have its paths, asked before it is accepted. The folder it starts in has
     /// to be there, unless a job that it comes after may still make it.
-    #[expect(clippy::result_large_err, reason = "it is asked once for each submission")]
     pub fn check(
         &self,
         user: &str,
         team: &str,
         run: &RunSpec,
         is_made_later: bool,
-    ) -> Result<(), (&'static str, Error)> {
+    ) -> Result<(), Refused> {
         // Any number will do: nothing is made.
         let own = self.home.job(JobId::new(u64::MAX >> 12));
         let who = self.identity(user, team);
@@ -205,13 +205,13 @@ impl Workplace {
             let rights = self.isolation.is_on().then(|| self.rights(&who));
             let checked = volume.check(&self.home, rights.as_ref(), is_made_later);
             let key = if run.data.contains_key(volume.at) { "data" } else { "volumes" };
-            checked.map_err(|why| (key, why.into()))?;
+            checked.map_err(|why| refused(key, &why))?;
         }
         if run.network == Network::None && !self.isolation.is_on() {
-            return Err(("network", Error::NeedsIsolation));
+            return Err(refused("network", &Error::NeedsIsolation));
         }
         if let Some(path) = &run.checkpoint.path {
-            normal(path).map_err(|why| ("checkpoint", Error::Checkpoint(why)))?;
+            normal(path).map_err(|why| refused("checkpoint", &Error::Checkpoint(why)))?;
         }
         if directory.starts_with(&own) {
             return Ok(());
@@ -220,7 +220,7 @@ impl Workplace {
             && let Err(why) = self.rights(&who).show(&directory)
             && !why.is_missing()
         {
-            return Err(("workdir", Error::Workdir(why)));
+            return Err(refused("workdir", &Error::Workdir(why)));
         }
         // What lies in a volume the job alone sees where it is named.
         let is_in_volume =
@@ -228,7 +228,7 @@ impl Workplace {
         match folder(&directory) {
             Ok(()) => Ok(()),
             Err(_) if is_made_later || is_in_volume() => Ok(()),
-            Err(why) => Err(("workdir", why)),
+            Err(why) => Err(refused("workdir", &why)),
         }
     }
 
@@ -455,6 +455,10 @@ fn source_of(path: &Path, shown: &[Shown]) -> Option<PathBuf> {
     let nearest = above.max_by_key(|one| one.at.components().count())?;
     let rest = path.strip_prefix(&nearest.at).ok()?;
     Some(nearest.source.join(rest))
+}
+
+fn refused(key: &'static str, why: &dyn std::fmt::Display) -> Refused {
+    Refused { key, message: why.to_string() }
 }
 
 fn volumes_of<'a>(

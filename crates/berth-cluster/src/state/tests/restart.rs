@@ -6,12 +6,10 @@ use crate::state::observation::Observation;
 use crate::state::orders::{ApiOrder, OrderOutcome};
 use crate::state::{ClusterState, InitialObjects};
 use crate::tenancy::ownership::QueueOwnership;
-use crate::view::{ExternalQueues, PodView};
-use berth_kube::hypernode::HyperNodeTree;
+use crate::view::PodView;
 use berth_kube::{Change, WatchUpdate};
 use berth_model::{JobId, Name, Time};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// A pod of a ReplicaSet that fills a node.
 fn low(world: &World, made: u32, change: impl FnOnce(&mut Value)) -> PodView {
@@ -35,16 +33,8 @@ fn high(world: &World, change: impl FnOnce(&mut Value)) -> PodView {
 fn restart(world: &mut World, pods: Vec<PodView>) -> Vec<ApiOrder> {
     let queue = Name::new(berth_engine::DEFAULT_TEAM);
     world.state = ClusterState::new(queue, Claims::default(), QueueOwnership::default());
-    let initial = InitialObjects {
-        queues: ExternalQueues::default(),
-        events: Vec::new(),
-        queued: Vec::new(),
-        topologies: BTreeMap::new(),
-        hypernodes: HyperNodeTree::default(),
-        nodes: vec![world.node("a")],
-        pods,
-        storage: Vec::new(),
-    };
+    let nodes = vec![world.node("a")];
+    let initial = InitialObjects { nodes, pods, ..InitialObjects::default() };
     world.turn(|state, turn| state.sync_all(turn, initial))
 }
 

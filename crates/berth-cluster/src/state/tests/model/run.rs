@@ -8,11 +8,9 @@ use crate::state::observation::Observation;
 use crate::state::orders::{ApiOrder, Bind, OrderOutcome};
 use crate::state::{ClusterState, InitialObjects};
 use crate::tenancy::ownership::QueueOwnership;
-use crate::view::ExternalQueues;
 use berth_engine::testing::{LeaseOrder, TestLoop, Turned};
 use berth_engine::{first_events, stop_message};
 use berth_kube::WatchUpdate;
-use berth_kube::hypernode::HyperNodeTree;
 use berth_model::{Cause, LeaseId, Name, Outcome, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -439,14 +437,9 @@ impl Run {
         self.api.pod_changes.clear();
         self.state = new_state();
         let initial = InitialObjects {
-            queues: ExternalQueues::default(),
-            events: Vec::new(),
-            queued: Vec::new(),
-            topologies: BTreeMap::new(),
-            hypernodes: HyperNodeTree::default(),
             nodes: self.api.nodes.iter().map(|at| self.api.node_view(*at)).collect(),
             pods: self.api.pods.values().map(|pod| self.api.pod_view(pod)).collect(),
-            storage: Vec::new(),
+            ..InitialObjects::default()
         };
         let Run { state, engine, now, .. } = self;
         let turned = engine.run(*now, |turn| {
