@@ -5,7 +5,7 @@ mod table;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -23,9 +23,11 @@ fn main() {
 
 /// The folder that the portal is built into. Cargo looks at the build script again when something
 /// changes in it; a folder that is not there counts as changed every time, and all that depends on
-/// this crate would be compiled again with every build. So it is made, where that can be.
+/// this crate would be compiled again with every build. So it is made, where that can be. Where the
+/// sources are is asked of the environment: several clones may share a target folder, and with it
+/// the build script that the first of them has compiled.
 fn dist() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../portal");
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?).join("../../portal");
     let dist = root.join("dist");
     if !dist.is_dir() && fs::create_dir_all(&dist).is_err() {
         return None;
