@@ -14,6 +14,7 @@ export type Job = S["Job"];
 export type JobState = S["JobState"];
 export type JobKind = S["JobKind"];
 export type JobList = S["JobList"];
+export type IncompleteGang = S["IncompleteGang"];
 export type Attempt = S["Attempt"];
 export type Why = S["Why"];
 export type Blocker = S["Blocker"];

@@ -25,6 +25,7 @@ import { useNow } from "@/lib/now";
 import { Bulk } from "./Bulk";
 import { COLUMNS, FILTERS } from "./columns";
 import { asked, CHIPS, countOf, type Filtered, flags, statesOf, toggled, totalOf } from "./filters";
+import { Incomplete } from "./Incomplete";
 import { JobDrawer } from "./JobDrawer";
 import type { JobsSearch } from "./search";
 import { changes, steady } from "./steady";
@@ -81,6 +82,7 @@ export default function JobsPage() {
       }
       command={berth("ps", flags(search, me))}
     >
+      <Incomplete gangs={list.data?.pages[0]?.incomplete} />
       <Table
         id="jobs"
         label="Jobs"
