@@ -15,7 +15,7 @@ struct Explanation {
     applies: fn(&Finding, &Outcome) -> bool,
 }
 
-const EXPLANATIONS: [Explanation; 6] = [
+const EXPLANATIONS: [Explanation; 8] = [
     Explanation {
         what: What::LeftWithoutPreempting,
         line: "Berth preempts no pod for a rule about other pods, for a spread or for a volume.",
@@ -35,7 +35,41 @@ const EXPLANATIONS: [Explanation; 6] = [
         line: KEPT_FOR_GPUS,
         applies: may_not_have_gpu_nodes,
     },
+    Explanation {
+        what: What::NeedlessVictim,
+        line: "Pods that preempt at the same moment choose their victims one after another.",
+        applies: has_several_preemptors,
+    },
+    Explanation {
+        what: What::MoreVictims,
+        line: "Berth weighs what victims lose before it counts them.",
+        applies: saves_work_on_gpus,
+    },
 ];
+
+/// Each of several pods needed what it stopped, and all of them together might not.
+fn has_several_preemptors(finding: &Finding, berth: &Outcome) -> bool {
+    let of = |pod: &&Pod| {
+        pod.key == finding.about || pod.gang.as_ref().is_some_and(|gang| gang.name == finding.about)
+    };
+    berth.victims.iter().filter(of).any(|victim| berth.preemptors_of(victim) > 1)
+}
+
+/// Another node would have cost fewer pods, but one of them works on a GPU.
+fn saves_work_on_gpus(finding: &Finding, berth: &Outcome) -> bool {
+    let scene = &berth.before;
+    let is_costly = |pod: &&Pod| pod.asks.get(GPU).is_some_and(|gpus| *gpus > 0);
+    let spares = !berth.victims.iter().any(|pod| is_costly(&pod));
+    let urgent = berth.after.pods.get(&finding.about);
+    spares
+        && urgent.is_some_and(|pod| {
+            scene.nodes.values().any(|node| {
+                let mut lower = scene.on(&node.name).filter(|other| other.priority < pod.priority);
+                lower.any(|other| is_costly(&other))
+                    && fits(&without_lower(scene, pod, node), pod, node).is_ok()
+            })
+        })
+}
 
 /// Wherever pods of lower priorities could make room, a rule is in the way as long as they are there.
 fn has_to_do_with_rules(finding: &Finding, berth: &Outcome) -> bool {

@@ -102,14 +102,17 @@ impl Lab {
         }
         let start = self.start_of(world);
         let (steps, reasons) = follower.end();
-        let mut errors = Vec::new();
+        let (mut errors, mut log) = (Vec::new(), String::new());
         if let Some(berth) = &mut berth {
+            let events = berth.run_ok(&["events", "--since", "1h", "--no-pager", "-o", "wide"]);
             // So that the next one leads at once.
             berth.stop();
-            errors = errors_in(&berth.log());
+            log = berth.log();
+            errors = errors_in(&log);
+            log.push_str(&events);
         }
         self.clear();
-        Run { start, steps: steps_of(steps), is_at_rest, reasons, errors }
+        Run { start, steps: steps_of(steps), is_at_rest, reasons, errors, log }
     }
 
     fn start_berth(&self) -> Server {
@@ -198,7 +201,29 @@ impl Lab {
             }
         }
         gone("/api/v1/persistentvolumes", &["persistentvolumes"]);
+        self.wait_for_kubelets();
         gone("/api/v1/nodes", &["nodes"]);
+    }
+
+    /// Simulated kubelets delete pods by name when they have seen that these are to stop. One that
+    /// lags behind would delete the next world's pod of the same name. They work in order, so when
+    /// a pod made now runs, they are through.
+    fn wait_for_kubelets(&self) {
+        let nodes = self.cluster.get(&["nodes"]);
+        let Some(node) = nodes["items"][0]["metadata"]["name"].as_str() else { return };
+        self.cluster.apply(&format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: last}}, spec: {{nodeName: {node}, \
+             terminationGracePeriodSeconds: 0, tolerations: [{{operator: Exists}}], \
+             containers: [{{name: main, image: none}}]}}}}"
+        ));
+        until("the kubelets are through", || {
+            self.cluster.get(&["pod", "last"])["status"]["phase"] == "Running"
+        });
+        until("nothing is left in the namespace", || {
+            let _ = self.cluster.objects().delete_all("/api/v1/namespaces/default/pods");
+            let left = self.cluster.get(&["pods", "-n", "default"]);
+            left["items"].as_array().is_some_and(Vec::is_empty)
+        });
     }
 }
 

@@ -37,11 +37,13 @@ pub struct Options {
     pub lanes: usize,
     /// Whether worlds with findings are made smaller, which takes a minute each.
     pub shrinks: bool,
+    /// A folder for what Berth has logged about worlds with findings.
+    pub logs: Option<PathBuf>,
 }
 
 impl Options {
     pub fn new(program: &Path, seed: u64, worlds: u64) -> Options {
-        Options { program: program.to_owned(), seed, worlds, lanes: 3, shrinks: false }
+        Options { program: program.to_owned(), seed, worlds, lanes: 3, shrinks: false, logs: None }
     }
 }
 
@@ -94,7 +96,7 @@ pub fn run_fuzz(options: &Options, on_world: impl Fn(u64, &Report) + Sync) -> Re
                         return;
                     }
                     let lab = lab.get_or_insert_with(|| Lab::start(&options.program));
-                    let report = one(lab, &make::world(seed), options.shrinks);
+                    let report = one(lab, &make::world(seed), options);
                     on_world(seed, &report);
                     total.lock().expect("no lane has failed").add(report);
                 }
@@ -125,7 +127,7 @@ impl Both {
     }
 }
 
-fn one(lab: &Lab, world: &World, shrinks: bool) -> Report {
+fn one(lab: &Lab, world: &World, options: &Options) -> Report {
     let both = Both::of(lab, world);
     let (peer, berth) = (both.peer.outcome(world), both.berth.outcome(world));
     let mistakes = of_peer(world, &both.peer);
@@ -133,7 +135,15 @@ fn one(lab: &Lab, world: &World, shrinks: bool) -> Report {
     let mistakes = describe::describe(world, &mistakes, &both);
     let unexplained: Vec<&Finding> = both.unexplained().collect();
     let mut findings = describe::describe(world, &unexplained, &both);
-    if shrinks && let Some(first) = both.unexplained().next() {
+    if let Some(folder) = &options.logs
+        && !unexplained.is_empty()
+    {
+        let path = folder.join(format!("world-{}.log", world.seed));
+        std::fs::write(&path, &both.berth.log).expect("a folder to write to");
+    }
+    if options.shrinks
+        && let Some(first) = both.unexplained().next()
+    {
         findings.push(shrink::shrink(lab, world, first));
     }
     let placed = |outcome: &check::Outcome| outcome.after.placed().count();

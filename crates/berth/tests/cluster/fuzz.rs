@@ -10,7 +10,8 @@ fn explanations_of_findings_are_lines_of_the_page_of_limits() {
     assert_eq!(stale_explanations().into_iter().collect::<Vec<_>>(), Vec::<&str>::new());
 }
 
-/// `SEED` is the first world, `WORLDS` how many there are.
+/// `SEED` is the first world, `WORLDS` how many there are. `SHRINK=yes` makes worlds with findings
+/// smaller, and `LOGS` is a folder for what Berth logged about them.
 #[test]
 #[ignore = "two hundred worlds take a quarter of an hour; make test-long runs it"]
 fn berth_breaks_no_constraint_leaves_no_pod_waiting_and_stops_none_without_need() {
@@ -18,7 +19,11 @@ fn berth_breaks_no_constraint_leaves_no_pod_waiting_and_stops_none_without_need(
         env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
     };
     let program = Path::new(env!("CARGO_BIN_EXE_berth"));
-    let options = Options::new(program, number("SEED", 1), number("WORLDS", 200));
+    let options = Options {
+        shrinks: env::var("SHRINK").as_deref() == Ok("yes"),
+        logs: env::var_os("LOGS").map(Into::into),
+        ..Options::new(program, number("SEED", 1), number("WORLDS", 200))
+    };
     let report = run_fuzz(&options, |seed, report| {
         println!("world {seed}: {} pods, {} findings", report.pods, report.findings.len());
         report.findings.iter().chain(&report.mistakes).for_each(|text| println!("{text}"));

@@ -33,6 +33,8 @@ pub struct Run {
     pub reasons: BTreeMap<Key, String>,
     /// What Berth has logged as an error.
     pub errors: Vec<String>,
+    /// All that Berth has logged, and its events.
+    pub log: String,
 }
 
 impl Run {
@@ -67,7 +69,19 @@ pub fn of_peer(world: &World, peer: &Run) -> Vec<Finding> {
     let mut findings = valid::check(&peer.start, &peer.steps);
     findings.retain(|finding| finding.what != What::PartialGang);
     if peer.is_at_rest {
-        findings.extend(complete::check(&peer.outcome(world).after, false));
+        let after = peer.outcome(world).after;
+        let left = complete::check(&after, false).into_iter();
+        findings.extend(left.filter(|finding| !is_looked_at_late(&after, finding)));
     }
     findings
+}
+
+/// kube-scheduler does not notice at once that another pod lets a pod with a selector of namespaces
+/// fit. It looks at such pods again after five minutes, which no run waits for.
+fn is_looked_at_late(scene: &Scene, finding: &Finding) -> bool {
+    finding.what == What::LeftWaiting
+        && scene.pods.get(&finding.about).is_some_and(|pod| {
+            let affinity = &pod.spec["affinity"]["podAffinity"];
+            affinity.to_string().contains("namespaceSelector")
+        })
 }

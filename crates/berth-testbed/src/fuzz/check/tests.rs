@@ -120,6 +120,7 @@ fn a_victim_that_could_have_stayed_is_needless() {
         is_at_rest: true,
         reasons: BTreeMap::new(),
         errors: Vec::new(),
+        log: String::new(),
     };
     let one = run(vec![seen(&a), seen(&b), Step::Phase, gone(&a), seen(&high)]);
     let both = run(vec![seen(&a), seen(&b), Step::Phase, gone(&a), gone(&b), seen(&high)]);
@@ -149,6 +150,7 @@ fn a_budget_that_another_victim_would_have_kept_is_found() {
             is_at_rest: true,
             reasons: BTreeMap::new(),
             errors: Vec::new(),
+            log: String::new(),
         }
     };
     let found = of_berth(&world(Kind::PreemptOne), &run(&a), &run(&b));

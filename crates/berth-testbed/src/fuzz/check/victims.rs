@@ -18,10 +18,12 @@ pub struct Outcome {
     pub before: Scene,
     /// At rest.
     pub after: Scene,
-    /// Pods that were stopped, as they were last seen on their nodes.
+    /// Pods that were stopped in the last phase, as they were last seen on their nodes.
     pub victims: Vec<Pod>,
     /// Pods that got a node in the last phase.
     placed: Vec<Pod>,
+    /// The same of the phases before. What these victims held may have come free again since.
+    earlier: (Vec<Pod>, Vec<Pod>),
 }
 
 impl Outcome {
@@ -30,7 +32,8 @@ impl Outcome {
         let (mut scene, mut before) = (start.clone(), start.clone());
         let mut victims: BTreeMap<Key, Pod> = BTreeMap::new();
         let mut placed: BTreeMap<Key, Pod> = BTreeMap::new();
-        let mut stop = |pod: &Pod| {
+        let mut earlier: (Vec<Pod>, Vec<Pod>) = Default::default();
+        let stop = |victims: &mut BTreeMap<Key, Pod>, pod: &Pod| {
             if pod.node.is_some() && !ended.contains(&pod.key) {
                 victims.insert(pod.key.clone(), pod.clone());
             }
@@ -39,7 +42,8 @@ impl Outcome {
             match step {
                 Step::Phase => {
                     before = scene.clone();
-                    placed.clear();
+                    earlier.0.extend(std::mem::take(&mut victims).into_values());
+                    earlier.1.extend(std::mem::take(&mut placed).into_values());
                 }
                 Step::Seen(pod) => {
                     let known = scene.pods.insert(pod.key.clone(), (**pod).clone());
@@ -47,29 +51,35 @@ impl Outcome {
                         placed.insert(pod.key.clone(), (**pod).clone());
                     }
                     if pod.is_leaving {
-                        stop(pod);
+                        stop(&mut victims, pod);
                     }
                 }
                 Step::Gone(key) => {
                     if let Some(pod) = scene.pods.remove(key) {
-                        stop(&pod);
+                        stop(&mut victims, &pod);
                     }
                 }
             }
         }
         let (victims, placed) = (victims.into_values().collect(), placed.into_values().collect());
-        Outcome { before, after: scene, victims, placed }
+        Outcome { before, after: scene, victims, placed, earlier }
     }
 
     fn node_of<'a>(&self, pod: &'a Pod) -> &'a str {
         pod.node.as_deref().expect("victims were on a node")
     }
 
+    /// How many pods may have stopped this one.
+    pub fn preemptors_of(&self, victim: &Pod) -> usize {
+        self.placed.iter().filter(|pod| pod.priority > victim.priority).count()
+    }
+
     /// What needs no other run to compare with.
     pub fn check(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        for victim in &self.victims {
-            let most = self.placed.iter().map(|pod| pod.priority).max();
+        for victim in self.earlier.0.iter().chain(&self.victims) {
+            let placed = self.earlier.1.iter().chain(&self.placed);
+            let most = placed.map(|pod| pod.priority).max();
             if most.is_none_or(|most| most <= victim.priority) {
                 let text = format!(
                     "on {}: its priority is {}, and none of a higher one was placed",
