@@ -138,22 +138,19 @@ impl Planner<'_> {
         units: Vec<Unit>,
         spots: Vec<Spot>,
     ) -> (Vec<Unit>, Vec<Spot>) {
-        let nodes: BTreeSet<NodeIx> = spots.iter().map(|spot| spot.node).collect();
-        let touches = |planner: &Self, unit: &Unit| {
-            planner
-                .state()
-                .jobs
-                .get(unit.job)
-                .leases()
-                .any(|(task, lease)| nodes.contains(&lease.node) && unit.takes(task))
+        let touches = |planner: &Self, unit: &Unit, spots: &[Spot]| {
+            let nodes: BTreeSet<NodeIx> = spots.iter().map(|spot| spot.node).collect();
+            let mut leases = planner.state().jobs.get(unit.job).leases();
+            leases.any(|(task, lease)| nodes.contains(&lease.node) && unit.takes(task))
         };
         if let [unit] = units.as_slice()
-            && touches(self, unit)
+            && touches(self, unit, &spots)
         {
             return (units, spots);
         }
         let base = self.draft.mark();
-        let near: Vec<Unit> = units.iter().filter(|unit| touches(self, unit)).cloned().collect();
+        let is_near = |unit: &&Unit| touches(self, unit, &spots);
+        let near: Vec<Unit> = units.iter().filter(is_near).cloned().collect();
         let (mut needed, mut spots) = match self.fits_without_unit(job, requester, &near, None) {
             Some(found) => (near, found),
             None => (units, spots),
@@ -162,8 +159,12 @@ impl Planner<'_> {
         // Beyond some number the ones on the chosen nodes are as good as needed.
         const MAX_PRUNED: usize = 256;
         let mut at = needed.len();
-        while at > 0 && needed.len() <= MAX_PRUNED && needed.len() > 1 {
+        while at > 0 && needed.len() <= MAX_PRUNED {
             at -= 1;
+            // Without the others it may fit elsewhere, and then the last one is not needed either.
+            if needed.len() == 1 && touches(self, &needed[0], &spots) {
+                break;
+            }
             if let Some(found) = self.fits_without_unit(job, requester, &needed, Some(at)) {
                 needed.remove(at);
                 spots = found;
