@@ -9,12 +9,14 @@ use crate::model::{
 use crate::source::{Fut, Pages, Source};
 use crate::tags::IS_PROMPT;
 use berth_api::routes::Method;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
 const EXPERIMENTS: u32 = 1000;
 /// The page size for runs, which can be large.
 const RUNS: u32 = 50;
+/// Runs that are asked for one by one.
+const RUNS_AT_ONCE: usize = 8;
 const POINTS: u32 = 25_000;
 const MODELS: u32 = 100;
 const VERSIONS: u32 = 1000;
@@ -48,6 +50,24 @@ impl Server {
             all.retain(|one| one.location.starts_with(&start));
         }
         Ok(all)
+    }
+
+    /// A search at MLflow's server leaves out the models that a run reads. Asked for alone, a run has
+    /// them.
+    async fn with_models_read(&self, runs: Vec<Run>) -> Result<Vec<Run>> {
+        if self.own_team().await?.is_some() {
+            return Ok(runs);
+        }
+        let whole = runs.into_iter().map(|run| async move {
+            let fields = json!({ "run_id": run.id });
+            match self.ask((Method::Get, "runs/get"), &fields).await {
+                Ok(answer) => Ok(Run { reads: json::run(&answer["run"]).reads, ..run }),
+                // It was removed meanwhile.
+                Err(error) if error.is_absent() => Ok(run),
+                Err(error) => Err(error),
+            }
+        });
+        stream::iter(whole).buffered(RUNS_AT_ONCE).try_collect().await
     }
 
     /// The versions of a model, in order. A search hides prompts, unless it is for them.
@@ -104,7 +124,8 @@ impl Source for Server {
             "order_by": ["attributes.start_time ASC"],
         });
         let read = |_: &Server, found: &Value| Ok(json::list(found).map(json::run).collect());
-        self.search((Method::Post, "runs/search", "runs"), fields, read)
+        let pages = self.search((Method::Post, "runs/search", "runs"), fields, read);
+        Box::pin(pages.and_then(|page| self.with_models_read(page)))
     }
 
     fn points<'a>(&'a self, run: &'a Run, key: &'a str) -> Pages<'a, Point> {

@@ -69,19 +69,20 @@ pub fn of_peer(world: &World, peer: &Run) -> Vec<Finding> {
     let mut findings = valid::check(&peer.start, &peer.steps);
     findings.retain(|finding| finding.what != What::PartialGang);
     if peer.is_at_rest {
-        let after = peer.outcome(world).after;
-        let left = complete::check(&after, false).into_iter();
-        findings.extend(left.filter(|finding| !is_looked_at_late(&after, finding)));
+        let outcome = peer.outcome(world);
+        let left = complete::check(&outcome.after, false).into_iter();
+        findings.extend(left.filter(|finding| !is_looked_at_late(&outcome, finding)));
     }
     findings
 }
 
-/// kube-scheduler does not notice at once that another pod lets a pod with a selector of namespaces
-/// fit. It looks at such pods again after five minutes, which no run waits for.
-fn is_looked_at_late(scene: &Scene, finding: &Finding) -> bool {
+/// kube-scheduler does not always notice that a pod fits now: where another pod lets one with a
+/// selector of namespaces fit, and where pods that preempted together have left room. It looks at
+/// such pods again after five minutes, which no run waits for.
+fn is_looked_at_late(peer: &Outcome, finding: &Finding) -> bool {
+    let selects_namespaces =
+        |pod: &Pod| pod.spec["affinity"]["podAffinity"].to_string().contains("namespaceSelector");
+    let pod = peer.after.pods.get(&finding.about);
     finding.what == What::LeftWaiting
-        && scene.pods.get(&finding.about).is_some_and(|pod| {
-            let affinity = &pod.spec["affinity"]["podAffinity"];
-            affinity.to_string().contains("namespaceSelector")
-        })
+        && (!peer.victims.is_empty() || pod.is_some_and(selects_namespaces))
 }
