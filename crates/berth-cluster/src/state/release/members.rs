@@ -25,6 +25,8 @@ impl ClusterState {
         }
         let mut locks = self.locks(job);
         self.lock_drivers(job, &mut locks);
+        // A gang that runs does not wait for a job that has had its turn and found no place.
+        self.hold_again(turn, job, &locks);
         if self.constrained_jobs.clashes(job, &locks) {
             return false;
         }

@@ -134,3 +134,32 @@ fn a_pod_that_lost_its_place_heeds_the_rules_that_have_come_since() {
     ];
     assert_eq!(play(&world, &steps), Ok(()));
 }
+
+#[test]
+fn a_member_of_a_running_gang_does_not_wait_for_a_pod_that_finds_no_place() {
+    let member = PodSpec { gpus: 2, maker: Maker::AtOnce, gang: Some((1, 2)), ..plain('x') };
+    let near = PodSpec {
+        gpus: 0,
+        port: Some(8080),
+        rule: Some(Rule::Near('x', Key::Host)),
+        maker: Maker::AtOnce,
+        ..plain('z')
+    };
+    // Both of the others want the port on the node of the member that runs.
+    let pods = vec![member, member, near, near];
+    let nodes = vec![NodeSpec { zone: 'b', gpus: 2 }, NodeSpec { zone: 'a', gpus: 3 }];
+    let world = World { nodes, pods };
+    let steps = [
+        Step::Pod(0),
+        Step::Pod(1),
+        Step::Node(0),
+        Step::Node(1),
+        Step::SeePods(4),
+        Step::Delete(0),
+        Step::SeeNodes(3),
+        Step::Pod(2),
+        Step::Turn,
+        Step::Pod(3),
+    ];
+    assert_eq!(play(&world, &steps), Ok(()));
+}
