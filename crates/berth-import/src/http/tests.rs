@@ -87,15 +87,25 @@ async fn a_busy_server_is_asked_again_and_pages_follow_each_other() {
         let run = json!({ "info": { "run_id": id, "status": "FINISHED" } });
         (200, json!({ "runs": [run], "next_page_token": next }).to_string())
     };
-    let answers = vec![busy(), (502, "no".to_owned()), page("a", "more"), page("b", "")];
+    // A search at MLflow's server does not say which models a run reads.
+    let whole = |id: &str| {
+        let inputs = json!({ "model_inputs": [{ "model_id": format!("m-{id}") }] });
+        let run = json!({ "info": { "run_id": id }, "inputs": inputs });
+        (200, json!({ "run": run }).to_string())
+    };
+    let no_teams = (404, json!({ "error_code": "RESOURCE_DOES_NOT_EXIST" }).to_string());
+    let first = vec![busy(), (502, "no".to_owned()), page("a", "more"), no_teams, whole("a")];
+    let answers = [first, vec![page("b", ""), whole("b")]].concat();
     let (server, seen) = serving(answers).await;
     let of = experiment();
     let runs = server.runs(&of).try_concat().await.unwrap();
     let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
     assert_eq!(ids, ["a", "b"]);
+    let reads: Vec<&str> = runs.iter().flat_map(|run| &run.reads).map(String::as_str).collect();
+    assert_eq!(reads, ["m-a", "m-b"]);
     let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 4);
-    assert!(seen[3].1.contains("\"page_token\":\"more\""), "{:?}", seen[3]);
+    assert_eq!(seen.len(), 7);
+    assert!(seen[5].1.contains("\"page_token\":\"more\""), "{:?}", seen[5]);
 }
 
 #[tokio::test]
