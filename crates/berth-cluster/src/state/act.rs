@@ -231,16 +231,18 @@ impl ClusterState {
                     // It is no use to try it again.
                     self.call_back(&pod.uid);
                     self.leave(turn, &pod.uid, &why);
-                } else {
+                } else if is_current(turn, lease) {
                     self.end(turn, lease.job, lease.task, &why);
                 }
                 self.release_waiting(turn);
             }
             OrderOutcome::Infeasible(lease, why) => {
                 self.binds.remove(&lease);
-                self.rejoin_later(turn, lease.job);
-                self.end(turn, lease.job, lease.task, &why);
-                self.grow_elsewhere(turn, lease.job);
+                if is_current(turn, lease) {
+                    self.rejoin_later(turn, lease.job);
+                    self.end(turn, lease.job, lease.task, &why);
+                    self.grow_elsewhere(turn, lease.job);
+                }
                 self.release_waiting(turn);
             }
             OrderOutcome::Impossible(lease, why) => {
@@ -260,4 +262,10 @@ impl ClusterState {
         // A reservation pod may have become unused.
         self.nodes.report(turn);
     }
+}
+
+/// Whether the task still has this lease. Another pod may have taken the place of the one whose
+/// binding failed, with a lease of its own.
+fn is_current(turn: &Turn<'_>, lease: LeaseId) -> bool {
+    lease_of(turn.core, lease.job, lease.task).is_some_and(|(current, _)| current == lease)
 }

@@ -163,3 +163,35 @@ fn a_member_of_a_running_gang_does_not_wait_for_a_pod_that_finds_no_place() {
     ];
     assert_eq!(play(&world, &steps), Ok(()));
 }
+
+#[test]
+fn a_binding_that_failed_takes_nothing_from_the_pod_that_came_in_its_place() {
+    let member = PodSpec {
+        gpus: 2,
+        maker: Maker::Afterwards,
+        gang: Some((1, 3)),
+        is_ranked: true,
+        ..plain('x')
+    };
+    let nodes = vec![NodeSpec { zone: 'b', gpus: 3 }, NodeSpec { zone: 'b', gpus: 4 }];
+    let world = World { nodes, pods: vec![member; 3] };
+    for act in 0..6 {
+        let steps = [
+            Step::Pod(0),
+            Step::Node(0),
+            Step::Node(1),
+            Step::Pod(1),
+            Step::SeeNodes(4),
+            Step::Pod(2),
+            Step::SeePods(6),
+            Step::Turn,
+            // All three are being bound when the first one is deleted, and another one comes.
+            Step::Delete(0),
+            Step::Replace(0),
+            Step::SeePods(2),
+            Step::Act(act, Fate::Done),
+            Step::Turn,
+        ];
+        assert_eq!(play(&world, &steps), Ok(()), "order {act}");
+    }
+}
