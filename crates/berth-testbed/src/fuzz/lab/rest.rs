@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// kube-scheduler has empty queues for so many looks.
-const LOOKS: u32 = 6;
+/// kube-scheduler has empty queues for so many looks. On a busy machine it takes in late what has
+/// happened, and its queues are empty until then.
+const LOOKS: u32 = 15;
 
 /// Berth lets pods with rules about each other try again each second. Two such seconds without any
 /// change, and there will be none.
