@@ -55,20 +55,18 @@ fn has_several_preemptors(finding: &Finding, berth: &Outcome) -> bool {
     berth.victims.iter().filter(of).any(|victim| berth.preemptors_of(victim) > 1)
 }
 
-/// Another node would have cost fewer pods, but one of them works on a GPU.
+/// One pod less would have done elsewhere, but it works on a GPU.
 fn saves_work_on_gpus(finding: &Finding, berth: &Outcome) -> bool {
     let scene = &berth.before;
-    let is_costly = |pod: &&Pod| pod.asks.get(GPU).is_some_and(|gpus| *gpus > 0);
-    let spares = !berth.victims.iter().any(|pod| is_costly(&pod));
-    let urgent = berth.after.pods.get(&finding.about);
-    spares
-        && urgent.is_some_and(|pod| {
-            scene.nodes.values().any(|node| {
-                let mut lower = scene.on(&node.name).filter(|other| other.priority < pod.priority);
-                lower.any(|other| is_costly(&other))
-                    && fits(&without_lower(scene, pod, node), pod, node).is_ok()
-            })
+    let is_costly = |pod: &Pod| pod.asks.get(GPU).is_some_and(|gpus| *gpus > 0);
+    let Some(urgent) = berth.after.pods.get(&finding.about) else { return false };
+    let would_do = |node: &Node| {
+        let mut lower = scene.on(&node.name).filter(|other| other.priority < urgent.priority);
+        lower.any(|other| {
+            is_costly(other) && fits(&scene.without(&[&other.key]), urgent, node).is_ok()
         })
+    };
+    !berth.victims.iter().any(is_costly) && scene.nodes.values().any(would_do)
 }
 
 /// Wherever pods of lower priorities could make room, a rule is in the way as long as they are there.
